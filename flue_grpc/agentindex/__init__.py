@@ -1,0 +1,1 @@
+"""The index over the transcripts that coding agents keep in a home."""

@@ -1,0 +1,90 @@
+"""Every constant of the product, with the reason for its value.
+
+Sizes are bytes, times are seconds, unless the name says otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+
+# --- Streams (contract rule 1) ---
+BATCH_START_ITEMS: Final = 10  # small, so that the first response leaves at once
+BATCH_TARGET_BYTES: Final = 64 * KIB  # the knee of items per second (practice §3)
+BATCH_MAX_BYTES: Final = MIB  # a quarter of the default receive limit of clients
+BATCH_MAX_ITEMS: Final = 512  # bounds the work between two cancellation checks
+
+# --- Budgets (contract rule 5) ---
+LIVE_STREAMS: Final = 256  # 50 KiB each, measured (techniques §4)
+FINITE_STREAMS: Final = 32
+UNARY_CALLS: Final = 32
+REFUSAL_WORKERS: Final = 16  # health and refusals never wait behind a full budget
+MAX_CONCURRENT_STREAMS: Final = 1024  # above all budgets: clients queue silently at it
+BUSY_RETRY_SECONDS: Final = 0.25
+STALL_SECONDS: Final = 60.0  # a reader that takes nothing for this long is cut off
+UNARY_DEADLINE_SECONDS: Final = 60.0  # for a unary call that brings none
+STREAM_IDLE_SECONDS: Final = 60.0  # work of a finite stream without a response
+HEARTBEAT_SECONDS: Final = 15.0  # a live stream's proof of life
+PROGRESS_SECONDS: Final = 0.5  # a long scan says how far it has come
+
+# --- Transport ---
+MAX_RECEIVE_BYTES: Final = 34 * MIB  # a 32 MiB message and its envelope
+CLIENT_RECEIVE_BYTES: Final = 36 * MIB  # what clients of the Store should allow
+MAX_SOCKET_PATH_BYTES: Final = 107  # sun_path less its NUL
+KEEPALIVE_SECONDS: Final = 60  # finds dead peers long before the 2 h default
+KEEPALIVE_TIMEOUT_SECONDS: Final = 20
+MIN_CLIENT_PING_SECONDS: Final = 10  # Go clients may ping this often without GOAWAY
+DRAIN_SECONDS: Final = 10.0  # running calls may finish within it after SIGTERM
+
+# --- Errors (contract rule 6) ---
+METADATA_VALUE_BYTES: Final = 200
+STATUS_BYTES: Final = 4 * KIB  # larger trailers are lost on the way
+
+# --- Requests ---
+SESSION_ID_CODE_POINTS: Final = 128
+REQUEST_ID_CODE_POINTS: Final = 64
+REQUEST_ID_HOURS: Final = 24
+BATCH_MESSAGES: Final = 1000
+QUERY_BYTES: Final = 8 * KIB
+RANKED_TERMS: Final = 64
+INDEXED_TOKENS: Final = 64  # of a query; the rest is verified in the text (behaviour A3.2)
+INDEXED_PHRASE_TOKENS: Final = 16  # repeated CJK phrases cost gigabytes otherwise
+TIE_TOLERANCE: Final = 0.20  # behaviour A3.4
+
+# --- Store ---
+MESSAGE_BYTES: Final = 32 * MIB
+MEMORY_CONTENT_BYTES: Final = MIB
+STORE_SEARCH_DEFAULT: Final = 10
+STORE_SEARCH_MAX: Final = 1000
+RECENT_MEMORY_DEFAULT: Final = 8
+RECENT_MEMORY_MAX: Final = 1000
+WINDOW_DEFAULT: Final = 3  # messages on each side of a match
+WINDOW_MAX: Final = 20
+WINDOW_TEXT_BYTES: Final = 16 * KIB  # content and arguments in a window
+BUSY_TIMEOUT_MS: Final = 5000
+GROUP_COMMIT_MAX: Final = 128  # operations in one transaction
+SQL_PROGRESS_STEPS: Final = 1000  # cancellation is noticed within some ms, at no cost
+
+# --- AgentIndex (behaviour B1) ---
+PAGE_DEFAULT: Final = 100
+PAGE_MAX: Final = 200
+PAGE_FILE_BYTES: Final = 2 * MIB
+PAGE_TEXT_BYTES: Final = 3 * MIB
+PAGE_MESSAGE_TEXT_BYTES: Final = 16 * KIB
+LINE_MESSAGES: Final = 1000  # of one line; more would pass a page's bounds
+LINE_BYTES: Final = 32 * MIB  # a longer line is stepped over, never held
+LABEL_BYTES: Final = 256  # tool_name, model, call_id on a page
+SEARCH_DEFAULT: Final = 50
+SEARCH_MAX: Final = 1000
+SEARCH_BYTES: Final = 64 * MIB
+SNIPPET_CODE_POINTS: Final = 80  # on each side of the match
+FIRST_PROMPT_BYTES: Final = 4096
+TITLE_CODE_POINTS: Final = 200
+SWEEP_INTERVAL_SECONDS: Final = 10.0  # a poke within it starts no further sweep
+SWEEP_WORKER_BYTES: Final = 100 * MIB  # more dirty bytes than this are swept outside
+SWEEP_COMMIT_TRANSCRIPTS: Final = 64
+RANKED_COMMIT_MESSAGES: Final = 20_000
+RANKED_HASH_BYTES: Final = 8 * MIB  # 1.27x the build rate of the default (techniques §2)
+FOLLOW_LATENCY_SECONDS: Final = 0.25

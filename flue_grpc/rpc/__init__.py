@@ -1,0 +1,1 @@
+"""The wire: translates between protobuf and the domain, and nothing else."""

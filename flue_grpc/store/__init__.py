@@ -1,0 +1,1 @@
+"""The Store: sessions, messages and memory, durable in SQLite."""

@@ -1,0 +1,1 @@
+"""Rules for text that both services share: folding, queries, ranking, snippets."""
