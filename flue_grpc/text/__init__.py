@@ -1,1 +1,1 @@
-"""Rules for text that both services share: folding, queries, ranking, snippets."""
+"""Rules about text that the Store and the transcript index share."""
