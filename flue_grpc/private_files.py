@@ -1,0 +1,161 @@
+"""Directories, files and locks that only their owner can use (contract "Transport and trust").
+
+Nothing here depends on the umask: modes are set after creation as well.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self
+
+from flue_grpc.errors import AlreadyRunningError, ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+DIRECTORY_MODE = 0o700
+FILE_MODE = 0o600
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+
+def make_private_directory(path: Path) -> None:
+    """Make ``path`` and its missing parents 0700; leave an existing one as it is.
+
+    Raises ConfigError when it is no directory, cannot be made, or when others
+    may replace the files in it: writable by group or others without the sticky
+    bit, or owned by another user who is not root.
+    """
+    try:
+        _make_missing(path)
+        status = path.stat()
+    except FileExistsError as error:
+        raise ConfigError(f"{error.filename} is not a directory") from error
+    except OSError as error:
+        raise ConfigError(f"cannot make the directory {path}: {error.strerror}") from error
+    if not stat.S_ISDIR(status.st_mode):
+        raise ConfigError(f"{path} is not a directory")
+    refuse_unsafe_directory(path, status)
+
+
+def refuse_unsafe_directory(path: Path, status: os.stat_result) -> None:
+    """Raise ConfigError when others may replace files in the directory ``path``."""
+    mode = stat.S_IMODE(status.st_mode)
+    if mode & _WRITABLE_BY_OTHERS and not mode & stat.S_ISVTX:
+        raise ConfigError(
+            f"others may write in {path} (mode {mode:04o}); "
+            f"run `chmod go-w {path}` or choose another directory"
+        )
+    if os.geteuid() not in (0, status.st_uid) and status.st_uid != 0:
+        raise ConfigError(f"{path} belongs to user {status.st_uid}; choose another directory")
+
+
+def create_private_file(path: Path) -> int:
+    """Create ``path`` 0600 and return its descriptor, open for reading and writing.
+
+    Raises FileExistsError when the name is taken, by a dangling symlink too.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
+    os.fchmod(descriptor, FILE_MODE)
+    return descriptor
+
+
+def tighten(path: Path) -> None:
+    """Give an existing file mode 0600; a missing one is left missing.
+
+    Goes by the path: opening and closing a database file would drop the POSIX
+    locks that SQLite holds on it in this process.
+    """
+    with suppress(FileNotFoundError):
+        if stat.S_IMODE(path.stat().st_mode) != FILE_MODE:
+            path.chmod(FILE_MODE)
+
+
+class OwnerLock:
+    """An exclusive lock on a file, held until ``release`` or the end of the process.
+
+    The file holds the owner's process id in decimal, and stays when the lock
+    goes: unlinking it would let two processes lock two files of one name.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Take the lock at once.
+
+        Raises AlreadyRunningError naming the file and its owner when it is
+        taken, ConfigError when the file cannot be used as a lock.
+        """
+        self.path = path
+        try:
+            self._descriptor = _lock(path)
+        except BlockingIOError as error:
+            raise AlreadyRunningError(
+                f"{path} is locked by {_owner(path)}; stop it first, or use another directory"
+            ) from error
+        except OSError as error:
+            raise ConfigError(f"cannot lock {path}: {error.strerror}") from error
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+
+    def release(self) -> None:
+        """Give the lock up; calling it again does nothing."""
+        if self._descriptor >= 0:
+            os.ftruncate(self._descriptor, 0)
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.release()
+
+
+def _make_missing(path: Path) -> None:
+    if path.exists():
+        return
+    _make_missing(path.parent)
+    # Another process that starts at the same time may have made it meanwhile.
+    with suppress(FileExistsError):
+        path.mkdir(mode=DIRECTORY_MODE)
+        path.chmod(DIRECTORY_MODE)
+
+
+def _lock(path: Path) -> int:
+    while True:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = os.open(path, flags, FILE_MODE)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError(errno.EINVAL, "not a regular file")
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.fchmod(descriptor, FILE_MODE)
+            if _is_file_at(descriptor, path):
+                return descriptor
+        except OSError:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _is_file_at(descriptor: int, path: Path) -> bool:
+    """Whether the file was not replaced between opening and locking it."""
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(descriptor), path.lstat())
+    return False
+
+
+def _owner(path: Path) -> str:
+    with suppress(OSError):
+        text = path.read_text(encoding="ascii", errors="replace").strip()
+        if text.isdecimal():
+            return f"process {text}"
+    return "another process"

@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from flue_grpc import private_files
+from flue_grpc.errors import AlreadyRunningError, ConfigError
+
+
+@pytest.fixture(params=[0o000, 0o022, 0o077, 0o777])
+def umask(request):
+    before = os.umask(request.param)
+    yield
+    os.umask(before)
+
+
+def mode(path):
+    return path.stat().st_mode & 0o7777
+
+
+@pytest.mark.usefixtures("umask")
+def test_missing_directories_are_made_0700_under_any_umask(tmp_path):
+    private_files.make_private_directory(tmp_path / "a" / "b")
+    assert (mode(tmp_path / "a"), mode(tmp_path / "a" / "b")) == (0o700, 0o700)
+
+
+@pytest.mark.parametrize("bits", [0o700, 0o755, 0o500, 0o1777])
+def test_a_safe_existing_directory_is_never_changed(tmp_path, bits):
+    path = tmp_path / "there"
+    path.mkdir()
+    path.chmod(bits)
+    private_files.make_private_directory(path)
+    assert mode(path) == bits
+
+
+@pytest.mark.parametrize("bits", [0o777, 0o770, 0o702])
+def test_a_directory_in_which_others_may_write_is_refused(tmp_path, bits):
+    path = tmp_path / "open"
+    path.mkdir()
+    path.chmod(bits)
+    with pytest.raises(ConfigError, match=f"others may write in .*open \\(mode 0{bits:o}\\)"):
+        private_files.make_private_directory(path)
+    assert mode(path) == bits
+
+
+def test_a_directory_of_another_user_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    status = os.stat_result((0o040755, 0, 0, 0, 54321, 0, 0, 0, 0, 0))
+    with pytest.raises(ConfigError, match="belongs to user 54321"):
+        private_files.refuse_unsafe_directory(tmp_path, status)
+
+
+@pytest.mark.parametrize("below", ["file", "file/below"])
+def test_a_file_where_a_directory_should_be_is_refused(tmp_path, below):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(ConfigError, match="file"):
+        private_files.make_private_directory(tmp_path / below)
+
+
+@pytest.mark.usefixtures("umask")
+def test_created_files_are_0600_under_any_umask(tmp_path):
+    os.close(private_files.create_private_file(tmp_path / "f"))
+    assert mode(tmp_path / "f") == 0o600
+
+
+@pytest.mark.parametrize("kind", ["file", "symlink"])
+def test_a_taken_name_is_never_opened(tmp_path, kind):
+    path = tmp_path / "f"
+    if kind == "file":
+        path.write_text("kept")
+    else:
+        path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(FileExistsError):
+        private_files.create_private_file(path)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_tighten_changes_the_mode_and_ignores_what_is_missing(tmp_path):
+    path = tmp_path / "f"
+    path.write_text("x")
+    path.chmod(0o666)
+    private_files.tighten(path)
+    private_files.tighten(tmp_path / "missing")
+    assert mode(path) == 0o600
+    assert [file.name for file in tmp_path.iterdir()] == ["f"]
+
+
+@pytest.mark.usefixtures("umask")
+def test_a_lock_has_one_owner_and_names_it(tmp_path):
+    path = tmp_path / "lock"
+    with private_files.OwnerLock(path):
+        assert path.read_text() == f"{os.getpid()}\n"
+        assert mode(path) == 0o600
+        with pytest.raises(AlreadyRunningError, match=f"lock is locked by process {os.getpid()};"):
+            private_files.OwnerLock(path)
+    assert path.read_text() == ""
+    private_files.OwnerLock(path).release()
+
+
+def test_releasing_twice_leaves_the_next_owner_alone(tmp_path):
+    path = tmp_path / "lock"
+    first = private_files.OwnerLock(path)
+    first.release()
+    with private_files.OwnerLock(path):
+        first.release()
+        assert path.read_text() == f"{os.getpid()}\n"
+
+
+def test_a_lock_ends_with_its_process_and_is_named_in_another(tmp_path):
+    path = tmp_path / "lock"
+    code = (
+        "import sys, pathlib; from flue_grpc.private_files import OwnerLock\n"
+        "lock = OwnerLock(pathlib.Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as owner:
+        assert owner.stdout.readline() == b"held\n"
+        with pytest.raises(AlreadyRunningError, match=f"process {owner.pid};"):
+            private_files.OwnerLock(path)
+        owner.kill()
+        owner.wait()
+        private_files.OwnerLock(path).release()
+
+
+def test_an_owner_that_has_not_written_its_id_is_another_process(tmp_path):
+    path = tmp_path / "lock"
+    with private_files.OwnerLock(path):
+        path.write_text("")
+        with pytest.raises(AlreadyRunningError, match="locked by another process"):
+            private_files.OwnerLock(path)
+
+
+@pytest.mark.parametrize("kind", ["directory", "symlink", "fifo"])
+def test_a_lock_that_is_no_plain_file_is_refused_without_blocking(tmp_path, kind):
+    path = tmp_path / "lock"
+    if kind == "directory":
+        path.mkdir()
+    elif kind == "symlink":
+        path.symlink_to(tmp_path / "elsewhere")
+    else:
+        os.mkfifo(path)
+    with pytest.raises(ConfigError, match="cannot lock"):
+        private_files.OwnerLock(path)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_only_one_of_many_contenders_gets_the_lock(tmp_path):
+    outcomes = []
+    barrier = threading.Barrier(8)
+
+    def contend():
+        barrier.wait()
+        try:
+            outcomes.append(private_files.OwnerLock(tmp_path / "lock"))
+        except AlreadyRunningError:
+            outcomes.append(None)
+
+    threads = [threading.Thread(target=contend) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (winner,) = [lock for lock in outcomes if lock]
+    winner.release()
