@@ -1,0 +1,31 @@
+.DEFAULT_GOAL := help
+.PHONY: help venv serve test unit lint format generate lock build
+
+PY := .venv/bin/python
+
+help: ## Show the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+venv: ## Make .venv with everything that development needs
+	@scripts/venv dev
+
+test: venv ## Run everything: static checks, generated code, all tests
+	@scripts/test
+
+unit: venv ## Run the unit tests alone
+	@$(PY) -m pytest tests/unit
+
+lint: venv ## Run the static checks alone
+	@scripts/lint
+
+format: venv ## Rewrite the sources in the project's format
+	@scripts/format
+
+generate: venv ## Make the stubs of every language from proto/
+	@scripts/generate
+
+lock: venv ## Resolve the dependencies into requirements-dev.lock
+	@scripts/lock
+
+build: venv ## Make the wheel and the source distribution in dist/
+	@$(PY) -m build
