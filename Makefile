@@ -9,6 +9,10 @@ help: ## Show the targets
 venv: ## Make .venv with everything that development needs
 	@scripts/venv dev
 
+serve: ## Start the service on your own home; ARGS goes to flue-grpc serve
+	@scripts/venv runtime
+	@.venv/bin/flue-grpc serve $(ARGS)
+
 test: venv ## Run everything: static checks, generated code, all tests
 	@scripts/test
 
