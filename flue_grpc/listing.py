@@ -3,7 +3,8 @@
 A list is an iterator of ``Placed`` items, oldest place first. The cursor of an
 item is the place just after it: a msgspec struct from which the same list goes
 on. ``Pause`` says that the next item may take a while, so what is held should
-leave now; it carries how far a long scan has come (contract rules 1 and 2).
+leave now; it carries how far a long scan has come (contract rules 1 and 2). ``Stop``
+ends a list whose budget was spent before its end.
 """
 
 from __future__ import annotations
@@ -34,3 +35,13 @@ class Pause(msgspec.Struct, frozen=True):
 
     bytes_scanned: int = 0
     cursor: Cursor | None = None
+
+
+class Stop(msgspec.Struct, frozen=True):
+    """The last of a list that ended at its byte budget: ``cursor`` is where it goes on.
+
+    A list that ends without it has nothing left. ``bytes_scanned`` as in ``Pause``.
+    """
+
+    cursor: Cursor
+    bytes_scanned: int = 0
