@@ -1,0 +1,95 @@
+"""Physical lines: bytes between two newlines, each with its byte offset (behaviour B3).
+
+Lines are split on the byte 0x0A alone, never on what text modes call a line end, because
+an offset is an anchor that clients keep (formats §1.1).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from flue_grpc.limits import LINE_BYTES, READ_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class Line(msgspec.Struct, frozen=True, gc=False):
+    """One line: ``data`` without its newline, ``end`` just after the newline.
+
+    A line above LINE_BYTES is stepped over: its ``data`` is empty. Only the last line
+    can be unterminated; its ``end`` is where the bytes end.
+    """
+
+    offset: int
+    data: bytes
+    end: int
+    terminated: bool
+
+
+def read_lines(fd: int, start: int, end: int, cap: int = LINE_BYTES) -> Iterator[Line]:
+    """Yield the lines in the bytes ``[start, end)`` of a file, read as they are needed.
+
+    ``start`` is taken for a line's start. Holds at most ``cap`` bytes of a line and one
+    block. A file that was cut below ``end`` meanwhile ends early. Raises OSError.
+    """
+    return _lines(lambda position, size: os.pread(fd, size, position), start, end, cap)
+
+
+def split_lines(data: bytes, offset: int, cap: int = LINE_BYTES) -> Iterator[Line]:
+    """Yield the lines of bytes that were read from ``offset`` of a file."""
+    blocks = {offset: data}
+    return _lines(lambda position, _: blocks.get(position, b""), offset, offset + len(data), cap)
+
+
+def _lines(read: Callable[[int, int], bytes], start: int, end: int, cap: int) -> Iterator[Line]:
+    head = _Head(start, cap)
+    position = start
+    while position < end:
+        block = read(position, min(READ_BYTES, end - position))
+        if not block:
+            break
+        position += len(block)
+        pieces = block.split(b"\n")
+        last = pieces.pop()
+        if pieces:
+            offset = position - len(block) + len(pieces[0]) + 1
+            yield Line(head.offset, head.join(pieces[0]), offset, terminated=True)
+            for data in pieces[1:]:
+                line_end = offset + len(data) + 1
+                yield Line(offset, data if len(data) <= cap else b"", line_end, terminated=True)
+                offset = line_end
+            head = _Head(offset, cap)
+        head.add(last)
+    if head.size:
+        yield Line(head.offset, head.join(b""), head.offset + head.size, terminated=False)
+
+
+class _Head:
+    """The beginning of a line that goes on in the next block."""
+
+    __slots__ = ("_cap", "_parts", "offset", "size")
+
+    def __init__(self, offset: int, cap: int) -> None:
+        self.offset = offset
+        self.size = 0
+        self._cap = cap
+        self._parts: list[bytes] = []
+
+    def add(self, part: bytes) -> None:
+        self.size += len(part)
+        if self.size > self._cap:
+            self._parts.clear()
+        elif part:
+            self._parts.append(part)
+
+    def join(self, part: bytes) -> bytes:
+        """Return the whole line, or nothing when it is above the cap."""
+        if not self.size:
+            return part if len(part) <= self._cap else b""
+        if self.size + len(part) > self._cap:
+            return b""
+        return b"".join((*self._parts, part))
