@@ -22,7 +22,9 @@ FINITE_STREAMS: Final = 32
 UNARY_CALLS: Final = 32
 REFUSAL_WORKERS: Final = 16  # health and refusals never wait behind a full budget
 MAX_CONCURRENT_STREAMS: Final = 1024  # above all budgets: clients queue silently at it
+UNREAD_CALLS: Final = 1024  # calls whose request is still on its way, all together
 BUSY_RETRY_SECONDS: Final = 0.25
+UNAVAILABLE_RETRY_SECONDS: Final = 1.0
 STALL_SECONDS: Final = 60.0  # a reader that takes nothing for this long is cut off
 UNARY_DEADLINE_SECONDS: Final = 60.0  # for a unary call that brings none
 STREAM_IDLE_SECONDS: Final = 60.0  # work of a finite stream without a response
@@ -38,9 +40,17 @@ KEEPALIVE_TIMEOUT_SECONDS: Final = 20
 MIN_CLIENT_PING_SECONDS: Final = 10  # Go clients may ping this often without GOAWAY
 DRAIN_SECONDS: Final = 10.0  # running calls may finish within it after SIGTERM
 
+# --- Credentials ---
+TOKEN_BYTES: Final = 32  # of randomness in a token that we make
+TOKEN_MIN_CHARACTERS: Final = 22  # 128 bits in base64: not to be guessed
+TOKEN_FILE_BYTES: Final = 64 * KIB  # hundreds of tokens; read whole at each change
+CERTIFICATE_FILE_BYTES: Final = MIB  # every public root fits
+
 # --- Errors (contract rule 6) ---
 METADATA_VALUE_BYTES: Final = 200
 STATUS_BYTES: Final = 4 * KIB  # larger trailers are lost on the way
+STATUS_MESSAGE_BYTES: Final = KIB
+PAGE_TOKEN_BYTES: Final = 4 * KIB  # longer ones are not ours
 
 # --- Requests ---
 SESSION_ID_CODE_POINTS: Final = 128

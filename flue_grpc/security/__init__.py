@@ -1,0 +1,1 @@
+"""Who may call what: tokens, certificates and roles (contract "Transport and trust")."""

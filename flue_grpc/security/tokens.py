@@ -1,0 +1,198 @@
+"""Bearer tokens: a private file with one token per line, read again when it changes.
+
+A line is ``ROLE TOKEN NAME``: the role is ``full`` or ``read``, the name is what
+log lines call the caller. Blank lines and lines that start with ``#`` mean
+nothing. What the file says now is what holds: a token taken out of it is refused
+from the next call on, and without the file every token is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import re
+import secrets
+import stat
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from flue_grpc.errors import ConfigError
+from flue_grpc.limits import TOKEN_BYTES, TOKEN_FILE_BYTES, TOKEN_MIN_CHARACTERS
+from flue_grpc.private_files import create_private_file
+from flue_grpc.security.file_signature import file_signature
+from flue_grpc.security.roles import Principal, Role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from flue_grpc.security.file_signature import FileSignature
+
+# RFC 6750 b64token; names stay clear of spaces and control characters.
+_TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
+_NAME: Final = re.compile(r"[A-Za-z0-9._@:/-]{1,64}")
+_WRITABLE_OR_OPEN: Final = stat.S_IWGRP | stat.S_IRWXO
+_HEADER: Final = (
+    "# Bearer tokens of flue-grpc, one per line: ROLE TOKEN NAME. Roles: full, read.\n"
+    "# A change holds from the next call on; a removed token is refused at once.\n"
+)
+
+
+class Token(msgspec.Struct, frozen=True):
+    """One token as it is kept in memory: its SHA-256, never the token itself."""
+
+    digest: bytes
+    principal: Principal
+
+
+class TokenSet(msgspec.Struct, frozen=True):
+    """The tokens of a file, and the numbers of its lines that could not be used."""
+
+    tokens: tuple[Token, ...]
+    bad_lines: tuple[int, ...] = ()
+
+    def identify(self, presented: str) -> Principal | None:
+        """Find whose token this is; every token is compared, whichever matches."""
+        digest = _digest(presented)
+        found: Principal | None = None
+        for token in self.tokens:
+            if hmac.compare_digest(token.digest, digest):
+                found = token.principal
+        return found
+
+
+NO_TOKENS: Final = TokenSet(())
+
+
+def new_token() -> str:
+    """Make a token with 256 bits of randomness."""
+    return secrets.token_urlsafe(TOKEN_BYTES)
+
+
+def parse(text: str) -> TokenSet:
+    """Read the lines of a token file; a line of bad form is left out and counted."""
+    tokens: list[Token] = []
+    bad: list[int] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        fields = line.split()
+        if not fields or fields[0].startswith("#"):
+            continue
+        token = _parse_fields(fields)
+        if token is None:
+            bad.append(number)
+        else:
+            tokens.append(token)
+    return TokenSet(tuple(tokens), tuple(bad))
+
+
+def create_token_file(path: Path) -> None:
+    """Make ``path`` 0600 with one full token, unless something has that name already.
+
+    Raises ConfigError when it cannot be made.
+    """
+    try:
+        descriptor = create_private_file(path)
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise ConfigError(f"cannot make the token file {path}: {error.strerror}") from error
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write(f"{_HEADER}{format_line(Role.FULL, new_token(), 'default')}\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def format_line(role: Role, token: str, name: str) -> str:
+    """Write one line of a token file, without its line end."""
+    return f"{role} {token} {name}"
+
+
+def read_token_file(path: Path) -> TokenSet:
+    """Read the tokens of ``path``.
+
+    Raises ConfigError when it is missing, no regular file, larger than
+    TOKEN_FILE_BYTES, open to others, or not text.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        raise ConfigError(f"cannot read the token file {path}: {error.strerror}") from error
+    with os.fdopen(descriptor, "rb") as file:
+        _refuse_unsafe(path, os.fstat(descriptor))
+        data = file.read(TOKEN_FILE_BYTES + 1)
+    if len(data) > TOKEN_FILE_BYTES:
+        raise ConfigError(f"the token file {path} is larger than {TOKEN_FILE_BYTES} bytes")
+    try:
+        return parse(data.decode("ascii"))
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"the token file {path} is not plain ASCII text") from error
+
+
+class TokenFile:
+    """The tokens of a file that may change at any time; safe from any thread.
+
+    ``on_problem`` is told, in words without a token or a path, when the file
+    cannot be used or has lines that cannot be.
+    """
+
+    def __init__(self, path: Path, on_problem: Callable[[str], None]) -> None:
+        """Read the file once; raises ConfigError when it cannot be used or is empty."""
+        self._path = path
+        self._on_problem = on_problem
+        self._signature = file_signature(path)
+        self._tokens = read_token_file(path)
+        if not self._tokens.tokens:
+            raise ConfigError(f"the token file {path} has no token: add a line `full TOKEN NAME`")
+        self._report_bad_lines()
+
+    def identify(self, presented: str) -> Principal | None:
+        """Find whose token this is by the file as it is now."""
+        signature = file_signature(self._path)
+        if signature != self._signature:
+            self._read_again(signature)
+        return self._tokens.identify(presented)
+
+    def _read_again(self, signature: FileSignature | None) -> None:
+        try:
+            self._tokens = read_token_file(self._path)
+        except ConfigError:
+            self._tokens = NO_TOKENS
+            self._on_problem("the token file cannot be used any more: every token is refused")
+        # Set after the tokens: a second thread may read them again, never old ones.
+        self._signature = signature
+        self._report_bad_lines()
+
+    def _report_bad_lines(self) -> None:
+        for number in self._tokens.bad_lines:
+            self._on_problem(f"line {number} of the token file is not ROLE TOKEN NAME")
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+def _parse_fields(fields: list[str]) -> Token | None:
+    expected = 3
+    if len(fields) != expected:
+        return None
+    role, token, name = fields
+    if role not in tuple(Role) or len(token) < TOKEN_MIN_CHARACTERS:
+        return None
+    if not (_TOKEN.fullmatch(token) and _NAME.fullmatch(name)):
+        return None
+    return Token(_digest(token), Principal(name, Role(role)))
+
+
+def _refuse_unsafe(path: Path, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise ConfigError(f"the token file {path} is not a regular file")
+    mode = stat.S_IMODE(status.st_mode)
+    if mode & _WRITABLE_OR_OPEN:
+        raise ConfigError(
+            f"others may read or change the token file {path} (mode {mode:04o}); "
+            f"run `chmod 600 {path}`"
+        )
+    if status.st_uid not in (0, os.geteuid()) and os.geteuid() != 0:
+        raise ConfigError(f"the token file {path} belongs to user {status.st_uid}")

@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import ast
+import hmac
+import inspect
+import os
+from pathlib import Path
+
+import pytest
+
+from flue_grpc.errors import ConfigError
+from flue_grpc.limits import TOKEN_FILE_BYTES
+from flue_grpc.security import tokens
+from flue_grpc.security.roles import Principal, Role
+from flue_grpc.security.tokens import TokenFile, TokenSet
+
+FULL = "full-full-full-full-full-full"
+READ = "read-read-read-read-read-read"
+
+
+class Problems(list):
+    def __call__(self, text):
+        self.append(text)
+
+
+@pytest.fixture
+def problems():
+    return Problems()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "tokens"
+
+
+def write(path, *lines, mode=0o600):
+    """Replace the file as an editor does: under another name, then renamed."""
+    new = path.with_name("new")
+    new.write_text("".join(f"{line}\n" for line in lines))
+    new.chmod(mode)
+    new.rename(path)
+
+
+def test_the_first_start_makes_a_private_file_with_one_full_token(path):
+    tokens.create_token_file(path)
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+    role, token, name = lines[0].split()
+    assert (len(lines), role, name, len(token)) == (1, "full", "default", 43)
+    assert tokens.read_token_file(path).identify(token) == Principal("default", Role.FULL)
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077, 0o777])
+def test_the_file_is_0600_under_any_umask(path, umask):
+    before = os.umask(umask)
+    try:
+        tokens.create_token_file(path)
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o7777 == 0o600
+
+
+def test_an_existing_file_is_left_alone(path):
+    write(path, f"read {READ} viewer")
+    before = path.read_bytes()
+    tokens.create_token_file(path)
+    assert path.read_bytes() == before
+
+
+def test_two_files_never_hold_the_same_token(tmp_path):
+    made = []
+    for name in "ab":
+        tokens.create_token_file(tmp_path / name)
+        made.append((tmp_path / name).read_text().split()[-2])
+    assert made[0] != made[1]
+
+
+def test_a_directory_that_cannot_be_written_is_told_in_words(tmp_path):
+    with pytest.raises(ConfigError, match="cannot make the token file"):
+        tokens.create_token_file(tmp_path / "missing" / "tokens")
+
+
+def test_each_token_has_its_own_role_and_name(path, problems):
+    write(path, "# rotation", "", f"full {FULL} agent-2025", f"  read\t{READ}  viewer")
+    file = TokenFile(path, problems)
+    assert file.identify(FULL) == Principal("agent-2025", Role.FULL)
+    assert file.identify(READ) == Principal("viewer", Role.READ)
+    assert problems == []
+
+
+@pytest.mark.parametrize(
+    "presented",
+    ["", " ", FULL[:-1], FULL + "x", FULL.upper(), f" {FULL}", f"{FULL} ", "\x00", "é", "\udc80"],
+)
+def test_anything_but_a_whole_token_is_nobody(path, problems, presented):
+    write(path, f"full {FULL} agent")
+    assert TokenFile(path, problems).identify(presented) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"admin {FULL} agent",
+        f"FULL {FULL} agent",
+        f"full {FULL}",
+        f"full {FULL} agent laptop",
+        "full too-short agent",
+        f"full {FULL}\x07 agent",
+        f"full {FULL} a\x1bgent",
+        FULL,
+    ],
+)
+def test_a_line_of_bad_form_is_no_token_and_is_reported_by_number_alone(path, problems, line):
+    write(path, f"read {READ} viewer", line)
+    file = TokenFile(path, problems)
+    assert file.identify(FULL) is None
+    assert file.identify(READ) == Principal("viewer", Role.READ)
+    assert problems == ["line 2 of the token file is not ROLE TOKEN NAME"]
+
+
+def test_rotation_takes_hold_at_the_next_call(path, problems):
+    write(path, f"full {FULL} old")
+    file = TokenFile(path, problems)
+    write(path, f"full {FULL} old", f"full {READ} new")
+    assert (file.identify(FULL), file.identify(READ)) == (
+        Principal("old", Role.FULL),
+        Principal("new", Role.FULL),
+    )
+    write(path, f"full {READ} new")
+    assert (file.identify(FULL), file.identify(READ)) == (None, Principal("new", Role.FULL))
+    assert problems == []
+
+
+def test_an_unchanged_file_is_not_read_again(path, problems, monkeypatch):
+    write(path, f"full {FULL} agent")
+    file = TokenFile(path, problems)
+    monkeypatch.setattr(tokens, "read_token_file", None)
+    assert file.identify(FULL) == Principal("agent", Role.FULL)
+
+
+@pytest.mark.parametrize("spoil", ["unlink", "open to others", "not ASCII", "too large", "fifo"])
+def test_a_file_that_cannot_be_used_any_more_refuses_every_token(path, problems, spoil):
+    write(path, f"full {FULL} agent")
+    file = TokenFile(path, problems)
+    if spoil == "unlink":
+        path.unlink()
+    elif spoil == "open to others":
+        path.chmod(0o604)
+    elif spoil == "not ASCII":
+        write(path, f"full {FULL} agent", "é")
+    elif spoil == "too large":
+        write(path, f"full {FULL} agent", "#" * TOKEN_FILE_BYTES)
+    else:
+        path.unlink()
+        os.mkfifo(path, 0o600)
+    assert (file.identify(FULL), file.identify(FULL)) == (None, None)
+    assert problems == ["the token file cannot be used any more: every token is refused"]
+    path.unlink(missing_ok=True)
+    write(path, f"full {FULL} agent")
+    assert file.identify(FULL) == Principal("agent", Role.FULL)
+
+
+@pytest.mark.parametrize("mode", [0o604, 0o620, 0o644, 0o666, 0o601])
+def test_a_file_that_others_can_read_or_change_is_refused_at_the_start(path, problems, mode):
+    write(path, f"full {FULL} agent", mode=mode)
+    with pytest.raises(ConfigError, match=f"mode {mode:04o}"):
+        TokenFile(path, problems)
+
+
+@pytest.mark.parametrize("mode", [0o400, 0o440, 0o600, 0o640])
+def test_a_file_that_a_group_may_read_is_a_mounted_secret(path, problems, mode):
+    write(path, f"full {FULL} agent", mode=mode)
+    assert TokenFile(path, problems).identify(FULL) == Principal("agent", Role.FULL)
+
+
+def test_a_file_of_another_user_is_refused(path, problems, monkeypatch):
+    write(path, f"full {FULL} agent")
+    owner = path.stat().st_uid
+    os.chown(path, 12345, -1) if owner == 0 else pytest.skip("needs root to give a file away")
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    with pytest.raises(ConfigError, match="belongs to user 12345"):
+        TokenFile(path, problems)
+
+
+def test_a_file_without_a_token_is_refused_at_the_start(path, problems):
+    write(path, "# nothing yet")
+    with pytest.raises(ConfigError, match="has no token"):
+        TokenFile(path, problems)
+
+
+def test_every_token_is_compared_in_constant_time_whichever_matches(monkeypatch):
+    lines = [f"full {letter * 30} {letter}" for letter in "abcde"]
+    known = tokens.parse("\n".join(lines))
+    compared = []
+
+    def compare(left, right):
+        compared.append((left, right))
+        return hmac_compare(left, right)
+
+    hmac_compare = hmac.compare_digest
+    monkeypatch.setattr(tokens.hmac, "compare_digest", compare)
+    for presented in ("a" * 30, "e" * 30, "none of them"):
+        compared.clear()
+        known.identify(presented)
+        # Digests of one length: neither length nor common prefix of a token shows.
+        assert [len(left) + len(right) for left, right in compared] == [64] * 5
+
+
+def test_a_token_is_compared_nowhere_else():
+    """The set of tokens is only ever walked whole: no dict, no ``in``, no ``==``."""
+    tree = ast.parse(inspect.cleandoc("\n" + inspect.getsource(TokenSet.identify)))
+    assert not [node for node in ast.walk(tree) if isinstance(node, ast.Compare | ast.Break)]
+    assert not [node for node in ast.walk(tree) if isinstance(node, ast.Subscript)]
+
+
+def test_the_token_itself_is_not_kept_and_does_not_print(path, problems):
+    write(path, f"full {FULL} agent")
+    file = TokenFile(path, problems)
+    assert FULL not in repr(vars(file))
+    assert FULL not in repr(tokens.read_token_file(Path(path)))
