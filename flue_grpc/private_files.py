@@ -134,16 +134,20 @@ def _lock(path: Path) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         descriptor = os.open(path, flags, FILE_MODE)
         try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise OSError(errno.EINVAL, "not a regular file")
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.fchmod(descriptor, FILE_MODE)
+            _flock_regular(descriptor)
             if _is_file_at(descriptor, path):
                 return descriptor
         except OSError:
             os.close(descriptor)
             raise
         os.close(descriptor)
+
+
+def _flock_regular(descriptor: int) -> None:
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise OSError(errno.EINVAL, "not a regular file")
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.fchmod(descriptor, FILE_MODE)
 
 
 def _is_file_at(descriptor: int, path: Path) -> bool:
