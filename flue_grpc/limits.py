@@ -14,6 +14,7 @@ MIB: Final = 1024 * KIB
 BATCH_START_ITEMS: Final = 10  # small, so that the first response leaves at once
 BATCH_TARGET_BYTES: Final = 64 * KIB  # the knee of items per second (practice §3)
 BATCH_MAX_BYTES: Final = MIB  # a quarter of the default receive limit of clients
+BATCH_QUICK_SECONDS: Final = 0.05  # filled within it, the next response may be larger
 BATCH_MAX_ITEMS: Final = 512  # bounds the work between two cancellation checks
 
 # --- Budgets (contract rule 5) ---
@@ -38,6 +39,8 @@ MAX_SOCKET_PATH_BYTES: Final = 107  # sun_path less its NUL
 KEEPALIVE_SECONDS: Final = 60  # finds dead peers long before the 2 h default
 KEEPALIVE_TIMEOUT_SECONDS: Final = 20
 MIN_CLIENT_PING_SECONDS: Final = 10  # Go clients may ping this often without GOAWAY
+RECONNECT_FIRST_MS: Final = 100  # a restarted server is found at once, not after 1 s
+RECONNECT_MOST_MS: Final = 2000  # a person who waits for it sees no longer gap
 DRAIN_SECONDS: Final = 10.0  # running calls may finish within it after SIGTERM
 
 # --- Credentials ---
@@ -45,6 +48,9 @@ TOKEN_BYTES: Final = 32  # of randomness in a token that we make
 TOKEN_MIN_CHARACTERS: Final = 22  # 128 bits in base64: not to be guessed
 TOKEN_FILE_BYTES: Final = 64 * KIB  # hundreds of tokens; read whole at each change
 CERTIFICATE_FILE_BYTES: Final = MIB  # every public root fits
+
+# --- Metrics ---
+METRICS_REQUEST_SECONDS: Final = 5.0  # one scrape at a time: a stuck one must end
 
 # --- Errors (contract rule 6) ---
 METADATA_VALUE_BYTES: Final = 200
@@ -76,6 +82,19 @@ WINDOW_TEXT_BYTES: Final = 16 * KIB  # content and arguments in a window
 BUSY_TIMEOUT_MS: Final = 5000
 GROUP_COMMIT_MAX: Final = 128  # operations in one transaction
 SQL_PROGRESS_STEPS: Final = 1000  # cancellation is noticed within some ms, at no cost
+READ_BATCH_ROWS: Final = 256  # rows of one bounded read transaction
+READ_BATCH_BYTES: Final = MIB  # a batch of large messages ends here, at one at least
+READERS_IDLE_MAX: Final = 8  # connections kept open between reads, 2 MiB of cache each
+CHECKPOINT_PAGES: Final = 1000  # of the WAL, SQLite's own default
+CHECKPOINT_FORCE_PAGES: Final = 16_000  # 64 MiB: readers are waited for, briefly
+CHECKPOINT_WAIT_MS: Final = 500  # above any bounded read transaction
+CHECKPOINT_IDLE_SECONDS: Final = 1.0  # the writer tidies up when nothing came for this long
+JOURNAL_BYTES: Final = 64 * MIB  # a longer WAL is cut back after its checkpoint
+REQUEST_PURGE_ROWS: Final = 16  # outdated request ids removed with each new one
+WINDOW_MESSAGE_BYTES: Final = 64 * KIB  # all texts of a window message; 41 of them stay small
+INDEX_HASH_BYTES: Final = 8 * MIB  # for refilling a search index (techniques §2)
+BACKUP_PAGES: Final = 1024  # copied between two looks at the progress
+IMPORT_LINE_BYTES: Final = 8 * MESSAGE_BYTES  # JSON escapes take up to six times the text
 
 # --- AgentIndex (behaviour B1) ---
 PAGE_DEFAULT: Final = 100

@@ -1,0 +1,184 @@
+"""Groups the items of a list into responses (contract rule 1).
+
+The first response is small and leaves as soon as its items are there; later
+ones double while they stay small and quick, toward 64 KiB, and halve when they
+come out large. A response passes 1 MiB only with a single item in it.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from flue_grpc import limits
+from flue_grpc.listing import Pause, Placed, Stop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+
+    from flue_grpc.listing import Cursor
+
+T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
+R = TypeVar("R")
+
+
+class Items(Protocol):
+    """The repeated field of a response that holds the items."""
+
+    def __len__(self) -> int: ...
+    def __delitem__(self, index: int) -> None: ...
+
+
+class AddItem(Protocol[T_contra]):
+    """Appends an item to the field in place, which upb does fastest."""
+
+    def __call__(self, items: Any, item: T_contra, /) -> int:  # noqa: ANN401  (one class per message)
+        """Return an upper bound of the item's serialised size in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape(Generic[T, R]):
+    """How items of a list become a response; ``items`` gets its repeated field.
+
+    ``reports_progress``: a scan that finds nothing for a while sends empty
+    responses that say how far it is.
+    """
+
+    response: Callable[[], R]
+    items: Callable[[R], Items]
+    add: AddItem[T]
+    reports_progress: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(Generic[R]):
+    """One response, but for what its service adds.
+
+    ``cursor`` is the place after it, None when nothing is left of the list.
+    ``bytes_scanned`` is what the list told last.
+    """
+
+    response: R
+    cursor: Cursor | None
+    is_last: bool
+    bytes_scanned: int
+
+
+def batches(
+    listing: Generator[Placed[T] | Pause | Stop],
+    shape: Shape[T, R],
+    limit: int = 0,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[Batch[R]]:
+    """Yield the list in responses, at least one; ``limit`` 0 is all of it.
+
+    Looks one item ahead, so that the last response alone has no cursor, and that
+    only when nothing is left. Closes the list when it is done or closed itself.
+    """
+    filling = _Filling(shape, limit, clock)
+    with closing(listing):
+        for step in listing:
+            if isinstance(step, Placed):
+                if filling.is_at_limit:
+                    yield filling.take(is_last=True)
+                    return
+                if filling.is_full or not filling.add(step):
+                    yield filling.take()
+                    filling.begin()
+                    filling.add(step)
+            elif isinstance(step, Stop):
+                yield filling.stop(step)
+                return
+            elif filling.pause(step):
+                yield filling.take()
+                filling.begin()
+        yield filling.end()
+
+
+class _Filling(Generic[T, R]):
+    """The response being filled, and how large the next one may be."""
+
+    __slots__ = (
+        "_bytes",
+        "_clock",
+        "_cursor",
+        "_items",
+        "_left",
+        "_response",
+        "_scanned",
+        "_shape",
+        "_since",
+        "_target",
+        "is_full",
+    )
+
+    def __init__(self, shape: Shape[T, R], limit: int, clock: Callable[[], float]) -> None:
+        self._shape = shape
+        self._clock = clock
+        self._left = limit or -1
+        self._target = limits.BATCH_START_ITEMS
+        self._cursor: Cursor | None = None
+        self._scanned = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Start the next response; its time to fill counts from here."""
+        self._response = self._shape.response()
+        self._items = self._shape.items(self._response)
+        self._bytes = 0
+        self._since = self._clock()
+        self.is_full = False
+
+    @property
+    def is_at_limit(self) -> bool:
+        return self._left == 0
+
+    def add(self, placed: Placed[T]) -> bool:
+        """Add an item; False when it would pass 1 MiB and has to come in the next response."""
+        items = self._items
+        size = self._shape.add(items, placed.item)
+        total = self._bytes + size
+        if total > limits.BATCH_MAX_BYTES and len(items) > 1:
+            del items[-1]
+            return False
+        self._bytes = total
+        self._cursor = placed.cursor
+        self._left -= 1
+        if len(items) >= self._target or total >= limits.BATCH_TARGET_BYTES or self._left == 0:
+            self.is_full = True
+        return True
+
+    def pause(self, pause: Pause) -> bool:
+        """Take a pause in; True when a response should leave now."""
+        self._scanned = pause.bytes_scanned
+        self._cursor = pause.cursor or self._cursor
+        if len(self._items):
+            return True
+        if not self._shape.reports_progress or self._cursor is None:
+            return False
+        return self._clock() - self._since >= limits.PROGRESS_SECONDS
+
+    def take(self, *, is_last: bool = False) -> Batch[R]:
+        """Hand over what is held; the size of the next response follows from it."""
+        self._adapt()
+        return Batch(self._response, self._cursor, is_last, self._scanned)
+
+    def stop(self, stop: Stop) -> Batch[R]:
+        """Hand over the last response of a list that goes on elsewhere."""
+        return Batch(self._response, stop.cursor, is_last=True, bytes_scanned=stop.bytes_scanned)
+
+    def end(self) -> Batch[R]:
+        """Hand over the last response of a list of which nothing is left."""
+        return Batch(self._response, None, is_last=True, bytes_scanned=self._scanned)
+
+    def _adapt(self) -> None:
+        if self._bytes > 2 * limits.BATCH_TARGET_BYTES:
+            self._target = max(1, self._target // 2)
+            return
+        is_small = 2 * self._bytes <= limits.BATCH_TARGET_BYTES
+        is_quick = self._clock() - self._since <= limits.BATCH_QUICK_SECONDS
+        if self.is_full and is_small and is_quick:
+            self._target = min(self._target * 2, limits.BATCH_MAX_ITEMS)
