@@ -50,6 +50,7 @@ TOKEN_FILE_BYTES: Final = 64 * KIB  # hundreds of tokens; read whole at each cha
 CERTIFICATE_FILE_BYTES: Final = MIB  # every public root fits
 
 # --- Metrics ---
+METRICS_POLL_SECONDS: Final = 0.1  # http.server notices within it that it must end
 METRICS_REQUEST_SECONDS: Final = 5.0  # one scrape at a time: a stuck one must end
 
 # --- Errors (contract rule 6) ---
