@@ -1,0 +1,86 @@
+"""The client: one connection, both services."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from grpc_health.v1 import health_pb2
+
+from flue_grpc.client.agentindex import AgentIndexClient
+from flue_grpc.client.calls import Caller
+from flue_grpc.client.channel import open_channel
+from flue_grpc.client.retry import RetryPolicy
+from flue_grpc.client.store import StoreClient
+from flue_grpc.client.target import Target, default_socket, socket_target
+from flue_grpc.limits import UNARY_DEADLINE_SECONDS
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+_DEFAULT_POLICY = RetryPolicy()
+
+
+class Client:
+    """A connection to one server, safe to use from many threads.
+
+    ``store`` and ``agentindex`` are its two services.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        *,
+        retry: RetryPolicy = _DEFAULT_POLICY,
+        timeout: float = UNARY_DEADLINE_SECONDS,
+    ) -> None:
+        """Prepare the connection, which is made by the first call.
+
+        ``timeout`` is the deadline in seconds of unary calls that bring none.
+        Raises ConfigError for a target that can never work.
+        """
+        self._channel = open_channel(target)
+        self._caller = Caller(target, retry, timeout)
+        self._check = self._channel.unary_unary(
+            "/grpc.health.v1.Health/Check",
+            request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
+            response_deserializer=health_pb2.HealthCheckResponse.FromString,
+        )
+        self.store = StoreClient(self._channel, self._caller)
+        self.agentindex = AgentIndexClient(self._channel, self._caller)
+
+    def is_serving(self, service: str = "", *, timeout: float | None = None) -> bool:
+        """Ask whether a service, by its health name, takes calls; "" is the server.
+
+        Raises CallError, UNAVAILABLE when there is no server.
+        """
+        request = health_pb2.HealthCheckRequest(service=service)
+        answer = self._caller.read(self._check, request, timeout)
+        return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+
+    def close(self) -> None:
+        """End every call and the connection."""
+        self._channel.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def connect(address: str = "", *, token: str = "") -> Client:
+    """Open a client of the server at ``address``, ``unix:/path`` or ``host:port``.
+
+    Empty: this user's own server, on its default socket. For TLS, mutual TLS and
+    other settings make a Target and a Client.
+    """
+    if not address:
+        return Client(socket_target(default_socket(os.environ)))
+    return Client(Target(address=address, token=token))

@@ -1,0 +1,302 @@
+"""What the Python client does when calls fail, against a server that fails on purpose."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+import pytest
+from google.protobuf.any_pb2 import Any
+from google.protobuf.duration_pb2 import Duration
+from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
+from google.rpc.status_pb2 import Status
+from grpc_status import rpc_status
+
+from flue.agentindex.v1 import agent_index_pb2 as ai
+from flue.agentindex.v1 import agent_index_pb2_grpc as ai_grpc
+from flue.store.v1 import store_pb2 as st
+from flue.store.v1 import store_pb2_grpc as st_grpc
+from flue_grpc.client import CallError, Client, RetryPolicy, Target
+
+QUICK = RetryPolicy(attempts=4, first_wait=0.001, longest_wait=0.002)
+BROKEN = (grpc.StatusCode.UNAVAILABLE, "")
+
+
+def pack(detail):
+    packed = Any()
+    packed.Pack(detail)
+    return packed
+
+
+def fail(context, code, reason):
+    if not reason:
+        context.abort(code, "broken")
+    details = [pack(ErrorInfo(reason=reason, domain="flue-grpc", metadata={"id": "ses_1"}))]
+    details.append(pack(RetryInfo(retry_delay=Duration(nanos=1_000_000))))
+    status = Status(code=code.value[0], message="refused", details=details)
+    context.abort_with_status(rpc_status.to_status(status))
+
+
+class Script:
+    """Answers per method: each call takes the next list of responses or failures."""
+
+    def __init__(self):
+        self.answers = []
+        self.requests = []
+        self.released = threading.Event()
+
+    def play(self, request, context):
+        copy = type(request)()
+        copy.CopyFrom(request)
+        self.requests.append(copy)
+        for step in self.answers.pop(0):
+            if isinstance(step, tuple):
+                fail(context, *step)
+            elif step == "wait":
+                context.add_callback(self.released.set)
+                self.released.wait(30)
+            else:
+                yield step
+
+    def play_one(self, request, context):
+        return next(self.play(request, context))
+
+
+def methods(base, script):
+    names = [name for name in vars(base) if name[0].isupper()]
+    unary = {"CreateSession", "UpdateSession", "AppendMessage", "GetSession", "DeleteSession"}
+    played = {n: (script.play_one if n in unary else script.play) for n in names}
+    return type("Servicer", (base,), {n: staticmethod(f) for n, f in played.items()})()
+
+
+@pytest.fixture
+def script():
+    return Script()
+
+
+@pytest.fixture
+def client(script, tmp_path):
+    server = grpc.server(ThreadPoolExecutor(4))
+    st_grpc.add_StoreServicer_to_server(methods(st_grpc.StoreServicer, script), server)
+    ai_grpc.add_AgentIndexServicer_to_server(methods(ai_grpc.AgentIndexServicer, script), server)
+    address = f"unix:{tmp_path}/s"
+    server.add_insecure_port(address)
+    server.start()
+    with Client(Target(address=address, token="secret-token"), retry=QUICK) as client:
+        yield client
+    server.stop(0).wait()
+
+
+def page(ids, token=""):
+    messages = [st.Message(id=i) for i in ids]
+    return st.ListMessagesResponse(messages=messages, next_page_token=token)
+
+
+def test_a_broken_list_goes_on_from_the_last_token(client, script):
+    script.answers = [
+        [page([1, 2], "t2"), BROKEN],
+        [BROKEN],
+        [page([3], "t3"), (grpc.StatusCode.ABORTED, "")],
+        [page([4])],
+    ]
+    messages = client.store.list_messages("ses_1", after_id=7)
+    assert [m.id for m in messages] == [1, 2, 3, 4]
+    assert [r.page_token for r in script.requests] == ["", "t2", "t2", "t3"]
+    assert {r.after_id for r in script.requests} == {7}
+
+
+def test_a_limit_counts_over_all_calls(client, script):
+    script.answers = [[page([1, 2], "t2"), BROKEN], [page([3, 4, 5], "t5")]]
+    messages = client.store.list_messages("ses_1", limit=5)
+    assert [m.id for m in messages] == [1, 2, 3, 4, 5]
+    assert [r.limit for r in script.requests] == [5, 3]
+    assert messages.last.next_page_token == "t5"
+
+
+def test_a_search_for_more_than_one_call_brings_makes_several(client, script):
+    def results(count, token=""):
+        results = [ai.Hit(id=str(i)) for i in range(count)]
+        return ai.SearchResponse(hits=results, next_page_token=token)
+
+    script.answers = [[results(1000, "a")], [results(0, "b")], [results(7)]]
+    assert len(list(client.agentindex.search("x", limit=1500))) == 1007
+    assert [(r.limit, r.page_token) for r in script.requests] == [
+        (1000, ""), (500, "a"), (500, "b"),
+    ]  # fmt: skip
+
+
+def test_a_search_with_a_byte_budget_is_one_call(client, script):
+    script.answers = [[ai.SearchResponse(truncated=True, next_page_token="a")]]
+    search = client.agentindex.search("x", max_bytes=10)
+    assert list(search) == []
+    assert (search.last.truncated, search.last.next_page_token) == (True, "a")
+    assert len(script.requests) == 1
+
+
+def test_failures_without_progress_end_with_the_last_one(client, script):
+    script.answers = [[page([1], "t1"), BROKEN], [BROKEN], [BROKEN], [BROKEN]]
+    seen = []
+    with pytest.raises(CallError) as failure:
+        seen.extend(m.id for m in client.store.list_messages("ses_1"))
+    assert failure.value.code is grpc.StatusCode.UNAVAILABLE
+    assert [r.page_token for r in script.requests] == ["", "t1", "t1", "t1"]
+
+
+def test_progress_forgives_earlier_failures(client, script):
+    script.answers = [[page([i], f"t{i}"), BROKEN] for i in range(1, 10)] + [[page([10])]]
+    assert [m.id for m in client.store.list_messages("ses_1")] == list(range(1, 11))
+
+
+def test_an_error_with_a_reason_is_not_repeated(client, script):
+    script.answers = [[page([1], "t1"), (grpc.StatusCode.NOT_FOUND, "SESSION_NOT_FOUND")]]
+    with pytest.raises(CallError) as failure:
+        list(client.store.list_messages("ses_1"))
+    error = failure.value
+    assert (error.code, error.reason) == (grpc.StatusCode.NOT_FOUND, "SESSION_NOT_FOUND")
+    assert error.metadata == {"id": "ses_1"}
+    assert str(error) == "SESSION_NOT_FOUND: refused"
+    assert len(script.requests) == 1
+
+
+def transcript(start, offsets, following):
+    messages = [ai.Message(offset=o) for o in offsets]
+    page = ai.Page(messages=messages, start=start, next=following, revision="r1")
+    return ai.ReadTranscriptResponse(page=page)
+
+
+def test_a_broken_transcript_goes_on_by_offset_and_revision(client, script):
+    script.answers = [
+        [transcript(0, [0, 40], 90), BROKEN],
+        [transcript(90, [90, 95], 120), BROKEN],
+        [transcript(120, [120], 130)],
+    ]
+    messages = client.agentindex.read_transcript("pi", "s", follow=True, limit=5)
+    assert [m.offset for m in messages] == [0, 40, 90, 95, 120]
+    assert [(r.offset, r.revision, r.limit) for r in script.requests] == [
+        (0, "", 5), (90, "r1", 3), (120, "r1", 1),
+    ]  # fmt: skip
+    assert [r.HasField("offset") for r in script.requests] == [False, True, True]
+
+
+def test_a_broken_backward_transcript_goes_on_before_its_start(client, script):
+    script.answers = [[transcript(90, [90], 130), BROKEN], [transcript(0, [0, 40], 90)]]
+    messages = client.agentindex.read_transcript("pi", "s", direction=ai.DIRECTION_BACKWARD)
+    assert [m.offset for m in messages] == [90, 0, 40]
+    assert [(r.offset, r.revision) for r in script.requests] == [(0, ""), (90, "r1")]
+
+
+def test_a_broken_text_is_read_again_without_repeating_what_came(client, script):
+    def text(piece):
+        return ai.ReadMessageResponse(text=piece)
+
+    script.answers = [[text("añ"), text("b"), BROKEN], [text("a"), text("ñbc"), text("d")]]
+    assert client.agentindex.read_message("pi", "s", 0, 0) == "añbcd"
+
+
+def changes(*events, caught_up=False):
+    events = [
+        ai.SessionEvent(type=kind, summary=ai.Summary(tool="pi", id=name, title=title))
+        for kind, name, title in events
+    ]
+    return ai.WatchResponse(events=events, caught_up=caught_up)
+
+
+def test_a_broken_watch_tells_only_what_changed_meanwhile(client, script):
+    added, updated, removed = (
+        ai.EVENT_TYPE_ADDED, ai.EVENT_TYPE_UPDATED, ai.EVENT_TYPE_REMOVED,
+    )  # fmt: skip
+    script.answers = [
+        [
+            changes((added, "a", "1"), (added, "b", "1"), (added, "c", "1")),
+            changes(caught_up=True),
+            changes((removed, "c", ""), caught_up=True),
+            BROKEN,
+        ],
+        [
+            changes((added, "b", "2"), (added, "d", "1")),
+            changes(caught_up=True),
+            changes((updated, "d", "2"), caught_up=True),
+        ],
+    ]
+    watch = client.agentindex.watch()
+    flags, events = [], []
+    for response in watch.responses():
+        flags.append(response.caught_up)
+        events += [(e.type, e.summary.id, e.summary.title) for e in response.events]
+    assert events == [
+        (added, "a", "1"), (added, "b", "1"), (added, "c", "1"), (removed, "c", ""),
+        (updated, "b", "2"), (added, "d", "1"), (removed, "a", ""), (updated, "d", "2"),
+    ]  # fmt: skip
+    assert flags == [False, True, True, True, True, True]
+
+
+def test_closing_ends_iteration_at_once(client, script):
+    script.answers = [[page([1], "t1"), "wait"]]
+    with client.store.list_messages("ses_1", follow=True) as messages:
+        for message in messages:
+            assert message.id == 1
+            threading.Thread(target=messages.close).start()
+    assert script.released.wait(30)
+    assert len(script.requests) == 1
+
+
+def test_leaving_a_loop_cancels_the_call(client, script):
+    script.answers = [[page([1], "t1"), "wait"]]
+    for message in client.store.list_messages("ses_1", follow=True):
+        assert message.id == 1
+        break
+    assert script.released.wait(30)
+
+
+def test_a_deadline_covers_repeats(client, script):
+    script.answers = [[BROKEN], ["wait"]]
+    with pytest.raises(CallError) as failure:
+        list(client.store.list_messages("ses_1", timeout=0.2))
+    assert failure.value.code is grpc.StatusCode.DEADLINE_EXCEEDED
+    assert len(script.requests) == 2
+
+
+def test_a_write_is_repeated_under_one_request_id(client, script):
+    script.answers = [[BROKEN], [st.AppendMessageResponse(message=st.Message(id=3))]]
+    assert client.store.append_message("ses_1", st.Message(role="user")).id == 3
+    first, second = script.requests
+    assert first == second
+    assert len(first.request_id) == 32
+
+
+def test_a_given_request_id_is_sent(client, script):
+    script.answers = [[st.CreateSessionResponse(session=st.Session(id="x"))]]
+    assert client.store.create_session("x", request_id="mine").id == "x"
+    assert script.requests[0].request_id == "mine"
+
+
+def test_a_write_without_request_id_is_not_repeated_when_it_may_be_done(client, script):
+    script.answers = [[BROKEN]]
+    with pytest.raises(CallError):
+        client.store.update_session("ses_1", "t")
+    assert len(script.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, "BUSY"),
+        (grpc.StatusCode.UNAVAILABLE, "DRAINING"),
+        (grpc.StatusCode.UNAVAILABLE, "DATABASE_BUSY"),
+        (grpc.StatusCode.UNAVAILABLE, "DATABASE_IO_ERROR"),
+    ],
+)
+def test_a_refused_write_is_repeated(client, script, code, reason):
+    script.answers = [[(code, reason)], [st.UpdateSessionResponse(session=st.Session(title="t"))]]
+    assert client.store.update_session("ses_1", "t").title == "t"
+    assert len(script.requests) == 2
+
+
+def test_disk_full_is_not_repeated(client, script):
+    script.answers = [[(grpc.StatusCode.RESOURCE_EXHAUSTED, "DISK_FULL")]]
+    with pytest.raises(CallError) as failure:
+        client.store.append_message("ses_1", st.Message(role="user"))
+    assert failure.value.reason == "DISK_FULL"
+    assert failure.value.retry_after == 0.001
+    assert len(script.requests) == 1
