@@ -1,0 +1,1 @@
+"""What happens around every call: logging, errors, drain, budgets, deadlines."""

@@ -1,0 +1,194 @@
+"""A real server on a Unix socket whose Store does what a test asks of it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+import pytest
+
+from flue.store.v1 import store_pb2, store_pb2_grpc
+from flue_grpc.rpc.calls import ContextCancel
+from flue_grpc.rpc.interceptors.budgets import BudgetSizes
+from flue_grpc.rpc.interceptors.deadlines import Patiences
+from flue_grpc.rpc.runtime import Runtime, RuntimeSettings
+
+TIMEOUT = 20.0
+
+
+def wait_until(condition, seconds=TIMEOUT):
+    """Wait for a condition that other threads bring about."""
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "the condition never came true"
+        time.sleep(0.002)
+
+
+@pytest.fixture(name="wait_until")
+def wait_until_fixture():
+    return wait_until
+
+
+@pytest.fixture
+def short_path():
+    """A directory whose name leaves room for a socket's."""
+    path = Path(tempfile.mkdtemp(prefix="flue"))
+    yield path
+    shutil.rmtree(path)
+
+
+class Probe(store_pb2_grpc.StoreServicer):
+    """A Store that is told by its requests what to do."""
+
+    def __init__(self) -> None:
+        self.behaviours = {}
+        self.gate = threading.Event()
+        self.entered = threading.Semaphore(0)
+        self.left = []
+
+    def GetSession(self, request, context):
+        return self.behaviours[request.id](request, context)
+
+    def ListMessages(self, request, context):
+        yield from self.behaviours[request.session_id](request, context)
+
+    def ListSessions(self, request, context):
+        yield from self.behaviours["sessions"](request, context)
+
+    def answer(self, request, context):
+        return store_pb2.GetSessionResponse(session=store_pb2.Session(id=request.id))
+
+    def hold(self, request, context):
+        self.entered.release()
+        self.gate.wait(TIMEOUT)
+        return self.answer(request, context)
+
+    def hold_stream(self, request, context):
+        self.entered.release()
+        try:
+            cancel = ContextCancel(context)
+            yield store_pb2.ListMessagesResponse()
+            while not self.gate.is_set():
+                cancel.check()
+                self.gate.wait(0.005)
+        finally:
+            self.left.append(request.session_id)
+
+    def pour(self, request, context):
+        """Send for ever, as fast as the client takes it."""
+        self.entered.release()
+        response = store_pb2.ListMessagesResponse(
+            messages=[store_pb2.Message(content="x" * 100_000)]
+        )
+        try:
+            while True:
+                yield response
+        finally:
+            self.left.append(request.session_id)
+
+
+class ProbeServer:
+    """The server, its runtime and a channel to it."""
+
+    def __init__(self, path, settings, observing=()) -> None:
+        self.errors = []
+        self.probe = Probe()
+        self.runtime = Runtime(settings, self.errors.append, observing)
+        self.host_pool = ThreadPoolExecutor(2)
+        options = (("grpc.max_concurrent_streams", 100_000),)
+        self.server = grpc.server(self.host_pool, options=options)
+        registrar = self.runtime.registrar(self.server)
+        store_pb2_grpc.add_StoreServicer_to_server(self.probe, registrar)
+        self.runtime.add_health(registrar)
+        self.address = f"unix:{path}/s"
+        self.server.add_insecure_port(self.address)
+        self.server.start()
+        self.channels = []
+        self.channel = self.connect()
+        self.stub = store_pb2_grpc.StoreStub(self.channel)
+
+    def connect(self, **options):
+        """Open one more connection; options are channel arguments of gRPC."""
+        pairs = [("grpc.use_local_subchannel_pool", 1)]
+        pairs += [(f"grpc.{name.replace('__', '.')}", value) for name, value in options.items()]
+        channel = grpc.insecure_channel(self.address, pairs)
+        self.channels.append(channel)
+        return channel
+
+    def get(self, name, **arguments):
+        return self.stub.GetSession(store_pb2.GetSessionRequest(id=name), **arguments)
+
+    def get_later(self, name, **arguments):
+        return self.stub.GetSession.future(store_pb2.GetSessionRequest(id=name), **arguments)
+
+    def list(self, name, follow=False, **arguments):
+        request = store_pb2.ListMessagesRequest(session_id=name, follow=follow)
+        return self.stub.ListMessages(request, **arguments)
+
+    def mute(self, method="GetSession", channel=None):
+        """Open a call and send no request; returns (call, release)."""
+        release = threading.Event()
+
+        def never():
+            release.wait(TIMEOUT)
+            yield from ()
+
+        path = f"/flue.store.v1.Store/{method}"
+        call = (channel or self.channel).stream_stream(path)(never())
+        return call, release
+
+    def used(self):
+        return {kind.value: budget.used for kind, budget in self.runtime.budgets.by_kind.items()}
+
+    def is_idle(self):
+        return (
+            not any(self.used().values())
+            and self.runtime.drain.running == 0
+            and self.runtime.workers.unread == 0
+            and self.runtime.guard.watching == 0
+        )
+
+    def close(self):
+        self.probe.gate.set()
+        for channel in self.channels:
+            channel.close()
+        self.server.stop(0).wait()
+        self.runtime.close()
+        self.host_pool.shutdown()
+
+
+@contextmanager
+def probe_server(path, observing=(), guard_interval=0.01, unread=60.0, **patiences):
+    settings = RuntimeSettings(
+        BudgetSizes(live=4, finite=3, unary=2), Patiences(**patiences), unread, guard_interval
+    )
+    server = ProbeServer(path, settings, observing)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+@pytest.fixture(name="probe_server")
+def probe_server_fixture(short_path):
+    """Start probe servers with given budgets and patiences."""
+
+    @contextmanager
+    def start(**arguments):
+        with probe_server(short_path, **arguments) as server:
+            yield server
+
+    return start
+
+
+@pytest.fixture
+def server(probe_server):
+    with probe_server() as started:
+        started.probe.behaviours["ok"] = started.probe.answer
+        yield started
