@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help venv serve test unit lint format generate lock build
+.PHONY: help venv serve test unit lint format generate lock audit licences build
 
 PY := .venv/bin/python
 
@@ -30,6 +30,12 @@ generate: venv ## Make the stubs of every language from proto/
 
 lock: venv ## Resolve the dependencies into requirements-dev.lock
 	@scripts/lock
+
+audit: venv ## Look the locked dependencies up in the advisory database
+	@scripts/audit
+
+licences: venv ## List the licences of what users install in docs/licences.md
+	@$(PY) scripts/licences
 
 build: venv ## Make the wheel and the source distribution in dist/
 	@$(PY) -m build
