@@ -1,0 +1,179 @@
+"""Takes over a database that the Go original wrote (behaviour A1).
+
+One-way, in one transaction, with a copy kept beside it. Seconds become
+microseconds, every searchable message becomes searchable, and messages whose
+session is missing get one, so that nothing is lost.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from flue_grpc.store import files, migrations
+from flue_grpc.store.backup import copy_database
+from flue_grpc.store.connections import first_value
+from flue_grpc.store.images import decode_images
+from flue_grpc.store.text_index import MEMORY_INDEX, MESSAGE_INDEX
+from flue_grpc.store.values import MAX_TIME, MIN_TIME
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import apsw
+
+    from flue_grpc.store.values import StoreSettings
+
+COPY_SUFFIX: Final = ".before-flue-grpc"
+_TABLES: Final = ("sessions", "messages", "memory_entries")
+_TEXTS: Final = ("role", "content", "provider", "tool_calls", "tool_call_id", "name", "images")
+
+
+def keep_copy(path: Path, connection: apsw.Connection, settings: StoreSettings) -> Path:
+    """Copy the untouched database beside itself, 0600, never over an earlier copy."""
+    copy = files.with_suffix(path, COPY_SUFFIX)
+    number = 1
+    while copy.exists():
+        number += 1
+        copy = files.with_suffix(path, f"{COPY_SUFFIX}.{number}")
+    copy_database(connection, copy, settings)
+    return copy
+
+
+def adopt(connection: apsw.Connection, now: int) -> None:
+    """Rewrite the three tables into the schema of today; ``now`` in microseconds."""
+    connection.pragma("foreign_keys", value=False)
+    connection.pragma("legacy_alter_table", value=True)
+    try:
+        with connection:
+            _rewrite(connection, now)
+    finally:
+        connection.pragma("legacy_alter_table", value=False)
+        connection.pragma("foreign_keys", value=True)
+
+
+def _rewrite(connection: apsw.Connection, now: int) -> None:
+    _drop_old_search(connection)
+    sequences = dict(connection.execute("SELECT name, seq FROM sqlite_sequence"))
+    for table in _TABLES:
+        if migrations.columns(connection, table):
+            connection.execute(f"ALTER TABLE {table} RENAME TO original_{table}")
+    migrations.migrate(connection, 0, now)
+    _copy_sessions(connection)
+    _copy_messages(connection)
+    _copy_memory(connection)
+    for table in _TABLES:
+        connection.execute(f"DROP TABLE IF EXISTS original_{table}")
+    # Ids of rows that were deleted before must not be given again.
+    for table in ("messages", "memory_entries"):
+        connection.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
+        connection.execute(
+            f"INSERT INTO sqlite_sequence SELECT ?, max(?, ifnull(max(id), 0)) FROM {table}",
+            (table, sequences.get(table, 0)),
+        )
+    connection.execute("UPDATE store_clock SET last = ?", (_latest(connection),))
+
+
+def _drop_old_search(connection: apsw.Connection) -> None:
+    for name in _names(connection, "type = 'trigger'"):
+        connection.execute(f"DROP TRIGGER {name}")
+    for name in _names(connection, "sql LIKE 'CREATE VIRTUAL TABLE%USING fts5%'"):
+        connection.execute(f"DROP TABLE {name}")
+
+
+def _names(connection: apsw.Connection, condition: str) -> list[str]:
+    rows = connection.execute(f"SELECT name FROM sqlite_schema WHERE {condition}")
+    return ['"' + str(name).replace('"', '""') + '"' for (name,) in rows]
+
+
+def _copy_sessions(connection: apsw.Connection) -> None:
+    rows = _rows(
+        connection, "sessions", texts=("id", "title"), numbers=("created_at", "updated_at")
+    )
+    for row in rows:
+        connection.execute(
+            "INSERT OR IGNORE INTO sessions VALUES (?, ?, ?, ?)",
+            (row["id"], row["title"], _time(row["created_at"]), _time(row["updated_at"])),
+        )
+
+
+def _copy_messages(connection: apsw.Connection) -> None:
+    rows = _rows(
+        connection, "messages", texts=("session_id", *_TEXTS), numbers=("id", "created_at")
+    )
+    for row in rows:
+        created_at = _time(row["created_at"])
+        connection.execute(
+            "INSERT OR IGNORE INTO sessions VALUES (?, '', ?, ?)",
+            (row["session_id"], created_at, created_at),
+        )
+        connection.execute(
+            f"""INSERT INTO messages (id, session_id, created_at, image_count, {", ".join(_TEXTS)})
+                VALUES (?, ?, ?, ?, {", ".join("?" * len(_TEXTS))})""",
+            (
+                row["id"],
+                row["session_id"],
+                created_at,
+                len(decode_images(row["images"])),
+                *(row[name] for name in _TEXTS),
+            ),
+        )
+        if first_value(connection, "SELECT searchable FROM messages WHERE id = ?", (row["id"],)):
+            MESSAGE_INDEX.add(connection, row["id"], row["content"])
+
+
+def _copy_memory(connection: apsw.Connection) -> None:
+    if not migrations.columns(connection, "original_memory_entries"):
+        return
+    rows = _rows(
+        connection,
+        "memory_entries",
+        texts=("scope", "content"),
+        numbers=("id", "pinned", "created_at", "updated_at"),
+    )
+    for row in rows:
+        connection.execute(
+            """INSERT INTO memory_entries (id, scope, pinned, created_at, updated_at, content)
+                VALUES (?, ?, ?, ?, ?, ?)""",
+            (
+                row["id"],
+                row["scope"],
+                int(row["pinned"] != 0),
+                _time(row["created_at"]),
+                _time(row["updated_at"]),
+                row["content"],
+            ),
+        )
+        MEMORY_INDEX.add(connection, row["id"], row["content"])
+
+
+def _rows(
+    connection: apsw.Connection, table: str, texts: tuple[str, ...], numbers: tuple[str, ...]
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of an original table; columns that it lacks are empty or 0."""
+    known = migrations.columns(connection, f"original_{table}")
+    values = [
+        # Go strings may hold bytes that are no UTF-8, which only a BLOB brings here.
+        *(f"CAST({name} AS BLOB)" if name in known else "x''" for name in texts),
+        *(f"CAST({name} AS INTEGER)" if name in known else "0" for name in numbers),
+    ]
+    for row in connection.execute(
+        f"SELECT {', '.join(values)} FROM original_{table} ORDER BY rowid"
+    ):
+        decoded = [(value or b"").decode("utf-8", "replace") for value in row[: len(texts)]]
+        yield dict(zip(texts + numbers, (*decoded, *row[len(texts) :]), strict=True))
+
+
+def _time(seconds: int | None) -> int:
+    return min(max((seconds or 0) * 1_000_000, MIN_TIME), MAX_TIME)
+
+
+def _latest(connection: apsw.Connection) -> int:
+    latest: int = first_value(
+        connection,
+        """SELECT max(
+            ifnull((SELECT max(created_at) FROM messages), 0),
+            ifnull((SELECT max(max(created_at, updated_at)) FROM sessions), 0),
+            ifnull((SELECT max(max(created_at, updated_at)) FROM memory_entries), 0))""",
+    )
+    return latest

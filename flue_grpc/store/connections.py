@@ -1,0 +1,59 @@
+"""SQLite connections with every setting explicit (behaviour A1, practice §1.7)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import apsw
+
+from flue_grpc import limits
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from flue_grpc.store.values import StoreSettings
+
+Row = tuple[Any, ...]
+
+_DURABILITY: Final = {"full": "FULL", "normal": "NORMAL"}
+
+
+def open_writer(path: Path, settings: StoreSettings) -> apsw.Connection:
+    """Open an existing database for reading and writing; SQLite decides if it can write."""
+    connection = _open(path, apsw.SQLITE_OPEN_READWRITE, settings)
+    connection.execute(f"PRAGMA synchronous = {_DURABILITY[settings.durability]}")
+    connection.execute(f"PRAGMA journal_size_limit = {limits.JOURNAL_BYTES}")
+    # The writer checkpoints when nobody waits for it, and learns of failed syncs.
+    connection.wal_autocheckpoint(0)
+    return connection
+
+
+def open_reader(path: Path, settings: StoreSettings) -> apsw.Connection:
+    """Open an existing database for reading only."""
+    return _open(path, apsw.SQLITE_OPEN_READONLY, settings)
+
+
+def _open(path: Path, access: int, settings: StoreSettings) -> apsw.Connection:
+    connection = apsw.Connection(str(path), flags=access, vfs=settings.vfs)
+    connection.set_busy_timeout(limits.BUSY_TIMEOUT_MS)
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 1)
+    return connection
+
+
+def first_row(connection: apsw.Connection, sql: str, bindings: Row = ()) -> Row | None:
+    """Return the first row and end the statement; None when there is none."""
+    cursor = connection.execute(sql, bindings)
+    row = cursor.fetchone()
+    cursor.close(force=True)
+    return row
+
+
+def first_value(connection: apsw.Connection, sql: str, bindings: Row = ()) -> Any:  # noqa: ANN401  (as SQLite has it)
+    """Return the first column of the first row, of a statement that always has one."""
+    row = first_row(connection, sql, bindings)
+    if row is None:
+        raise LookupError(sql)
+    return row[0]

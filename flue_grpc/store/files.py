@@ -1,0 +1,113 @@
+"""Database files: what may be opened, and how they are created (behaviour A1).
+
+No database file is opened here: closing a descriptor of it would drop the locks
+that SQLite holds on it in this process.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+from typing import Final
+
+from flue_grpc import private_files
+from flue_grpc.errors import UnusableDatabaseError
+
+LOCK_NAME: Final = "lock"
+_COMPANIONS: Final = ("", "-wal", "-shm", "-journal")
+_UNKNOWN: Final = "this file system"
+_ESCAPE: Final = re.compile(rb"\\([0-7]{3})")
+
+
+def refuse_wrong_kind(path: Path) -> None:
+    """Raise UnusableDatabaseError unless ``path`` is missing or a readable regular file.
+
+    Nothing is created.
+    """
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        if path.is_symlink():
+            raise UnusableDatabaseError(f"{path} is a symbolic link to nothing") from None
+        return
+    except OSError as error:
+        raise UnusableDatabaseError(f"{path} cannot be opened: {error.strerror}") from error
+    if stat.S_ISDIR(status.st_mode):
+        raise UnusableDatabaseError(f"{path} is a directory, not a database file")
+    if not stat.S_ISREG(status.st_mode):
+        raise UnusableDatabaseError(f"{path} is not a regular file")
+    if not os.access(path, os.R_OK):
+        raise UnusableDatabaseError(f"{path} cannot be read: permission denied")
+
+
+def claim(path: Path) -> private_files.OwnerLock:
+    """Become the owner of the database at ``path``, making its directory if it is missing.
+
+    Raises AlreadyRunningError naming the owner, ConfigError when the directory
+    is not safe.
+    """
+    private_files.make_private_directory(path.parent)
+    return private_files.OwnerLock(path.parent / LOCK_NAME)
+
+
+def create_missing(path: Path) -> bool:
+    """Create an empty database file 0600; False when there was one."""
+    try:
+        os.close(private_files.create_private_file(path))
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise UnusableDatabaseError(f"{path} cannot be created: {error.strerror}") from error
+    return True
+
+
+def tighten(path: Path) -> None:
+    """Make the database and the files beside it 0600; what is made later inherits it."""
+    for suffix in _COMPANIONS:
+        try:
+            private_files.tighten(with_suffix(path, suffix))
+        except OSError as error:
+            raise UnusableDatabaseError(
+                f"the mode of {path}{suffix} cannot be set to 0600: {error.strerror}"
+            ) from error
+
+
+def with_suffix(path: Path, suffix: str) -> Path:
+    """Return the name beside ``path``, such as ``store.db-wal``."""
+    return path.with_name(path.name + suffix)
+
+
+def remove(path: Path) -> None:
+    """Remove a closed database and the files beside it."""
+    for suffix in _COMPANIONS:
+        with_suffix(path, suffix).unlink(missing_ok=True)
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in the directory ``path`` durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def filesystem(path: Path) -> str:
+    """Name the type of the file system that ``path`` is on, as the system calls it."""
+    try:
+        mounts = Path("/proc/self/mountinfo").read_bytes()
+    except OSError:
+        return _UNKNOWN
+    best, name = 0, _UNKNOWN
+    for line in mounts.splitlines():
+        fields, _, source = line.partition(b" - ")
+        mount = os.fsdecode(_ESCAPE.sub(_unescape, fields.split()[4]))
+        if path.is_relative_to(mount) and len(mount) >= best:
+            best, name = len(mount), os.fsdecode(source.split()[0])
+    return name
+
+
+def _unescape(match: re.Match[bytes]) -> bytes:
+    return bytes([int(match[1], 8)])

@@ -1,0 +1,77 @@
+"""SearchMemory (behaviour A4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from flue_grpc import limits
+from flue_grpc.listing import Placed
+from flue_grpc.store import memory, ranked
+from flue_grpc.store.connections import first_row, first_value
+from flue_grpc.store.ranked import SearchCursor
+from flue_grpc.store.text_index import MEMORY_INDEX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import apsw
+
+    from flue_grpc.cancel import Cancel
+    from flue_grpc.store.readers import Readers
+    from flue_grpc.store.values import MemoryEntry, MemoryQuery
+    from flue_grpc.text.ranking import Place, Scored
+
+_SEARCH: Final = f"""SELECT bm25({MEMORY_INDEX.name}) AS score, m.updated_at, m.id
+    FROM {MEMORY_INDEX.name} JOIN memory_entries AS m ON m.id = {MEMORY_INDEX.name}.rowid
+    WHERE {MEMORY_INDEX.name} MATCH ? AND m.updated_at <= ?
+        AND m.scope IN (SELECT value FROM json_each(?))
+    ORDER BY score"""
+_CONTENT: Final = "SELECT content FROM memory_entries WHERE id = ?"
+_ENTRY: Final = f"SELECT {memory.COLUMNS} FROM memory_entries WHERE id = ?"
+_PAGE: Final = 32
+
+
+def search_memory(
+    readers: Readers, query: MemoryQuery, after: SearchCursor | None, limit: int, cancel: Cancel
+) -> Iterator[Placed[MemoryEntry]]:
+    """Yield at most ``limit`` matching entries of the scopes, best first.
+
+    Near ties are ordered by ``updated_at``, newest first. Entries that change
+    after the first response are left out. Raises as search_messages does.
+    """
+    planned = ranked.plan(query.query)
+    if planned is None:
+        return
+    with readers.reading(cancel) as connection:
+        moment = after.moment if after is not None else _now(connection)
+        search = ranked.Search(_SEARCH, (moment, memory.scopes_text(query.scopes)), _CONTENT)
+        matches = ranked.places(connection, planned, search, limit, after)
+    while matches:
+        with readers.reading(cancel) as connection:
+            entries, taken = _load(connection, matches[:_PAGE], moment)
+        for entry, place in entries:
+            yield Placed(entry, SearchCursor(moment, place.anchor, place.when, place.id))
+        del matches[:taken]
+
+
+def _now(connection: apsw.Connection) -> int:
+    moment: int = first_value(connection, "SELECT last FROM store_clock")
+    return moment
+
+
+def _load(
+    connection: apsw.Connection, matches: Sequence[tuple[Scored, Place]], moment: int
+) -> tuple[list[tuple[MemoryEntry, Place]], int]:
+    loaded: list[tuple[MemoryEntry, Place]] = []
+    total = taken = 0
+    for scored, place in matches:
+        taken += 1
+        row = first_row(connection, _ENTRY, (scored.id,))
+        entry = None if row is None else memory.entry(row)
+        if entry is None or entry.updated_at > moment:
+            continue
+        loaded.append((entry, place))
+        total += len(entry.content)
+        if total >= limits.READ_BATCH_BYTES:
+            break
+    return loaded, taken

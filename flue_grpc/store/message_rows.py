@@ -1,0 +1,141 @@
+"""Messages as rows of their table, whole, without images, or cut for a search window."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from flue_grpc import limits
+from flue_grpc.store.images import decode_images, encode_images
+from flue_grpc.store.tool_calls import decode_tool_calls, encode_tool_calls
+from flue_grpc.store.values import Images, Message, ToolCall
+from flue_grpc.text.clean import cut_bytes
+
+if TYPE_CHECKING:
+    from flue_grpc.store.connections import Row
+    from flue_grpc.store.values import Draft
+
+_CUT: Final = limits.WINDOW_TEXT_BYTES + 1  # one byte more shows that there was more
+_BEFORE_IMAGES: Final = (
+    "id, session_id, role, content, provider, tool_calls, tool_call_id, name, created_at"
+)
+COLUMNS: Final[dict[Images, str]] = {
+    "whole": f"{_BEFORE_IMAGES}, images",
+    "omitted": f"{_BEFORE_IMAGES}, image_count",
+}
+# SQLite cuts bytes, since its text functions stop at a NUL.
+WINDOW_COLUMNS: Final = f"""id, session_id, role, substr(CAST(content AS BLOB), 1, {_CUT}),
+    substr(CAST(provider AS BLOB), 1, {_CUT}), tool_calls,
+    substr(CAST(tool_call_id AS BLOB), 1, {_CUT}), substr(CAST(name AS BLOB), 1, {_CUT}),
+    created_at, image_count"""
+INSERT: Final = """INSERT INTO messages (session_id, created_at, role, provider, tool_call_id,
+    name, image_count, content, tool_calls, images) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+
+
+def insert_row(session_id: str, created_at: int, draft: Draft) -> Row:
+    """Return what INSERT binds for a message of the session."""
+    return (
+        session_id,
+        created_at,
+        draft.role,
+        draft.provider,
+        draft.tool_call_id,
+        draft.name,
+        len(draft.images),
+        draft.content,
+        encode_tool_calls(draft.tool_calls),
+        encode_images(draft.images),
+    )
+
+
+def message(row: Row) -> Message:
+    """Make a message of a row of either kind of COLUMNS."""
+    number, session_id, role, content, provider, calls, call_id, name, created_at, images = row
+    return Message(
+        number,
+        session_id,
+        role,
+        content,
+        provider,
+        decode_tool_calls(calls) if calls else (),
+        call_id,
+        name,
+        ("",) * images if type(images) is int else decode_images(images),
+        created_at,
+    )
+
+
+def row_size(row: Row) -> int:
+    """About the bytes of a row of COLUMNS."""
+    images = row[9]
+    return len(row[3]) + len(row[5]) + (len(images) if type(images) is str else 0)
+
+
+def window_message(row: Row) -> Message:
+    """Make a message of a row of WINDOW_COLUMNS: no image data, no extra, texts cut.
+
+    Each text has at most 16 KiB, all of them at most limits.WINDOW_MESSAGE_BYTES.
+    """
+    number, session_id, role, content, provider, calls, call_id, name, created_at, images = row
+    texts = _Cutter()
+    return Message(
+        number,
+        session_id,
+        role,
+        texts.cut_raw(content),
+        texts.cut_raw(provider),
+        texts.cut_calls(decode_tool_calls(calls)),
+        texts.cut_raw(call_id),
+        texts.cut_raw(name),
+        ("",) * min(images, limits.WINDOW_MESSAGE_BYTES),
+        created_at,
+        texts.has_cut,
+    )
+
+
+class _Cutter:
+    """Cuts the texts of one window message and remembers whether it had to."""
+
+    def __init__(self) -> None:
+        self.has_cut = False
+        self._left = limits.WINDOW_MESSAGE_BYTES
+
+    def cut_raw(self, data: bytes | None) -> str:
+        # SQLite makes NULL of a part of an empty BLOB.
+        data = data or b""
+        size = min(limits.WINDOW_TEXT_BYTES, self._left)
+        self.has_cut = self.has_cut or len(data) > size
+        self._left -= min(len(data), size)
+        return data[:size].decode("utf-8", "ignore")
+
+    def cut_calls(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
+        kept: list[ToolCall] = []
+        for call in calls:
+            if self._left <= 0:
+                self.has_cut = True
+                break
+            names = self._cut(call.id), self._cut(call.type), self._cut(call.name)
+            kept.append(ToolCall(*names, self._cut(call.arguments)))
+        return tuple(kept)
+
+    def _cut(self, text: str) -> str:
+        return self.cut_raw(cut_bytes(text, _CUT).encode())
+
+
+def normal_size(draft: Draft) -> int:
+    """Return about the serialised size of a message in bytes, never less than its texts."""
+    texts = [draft.role, draft.content, draft.provider, draft.tool_call_id, draft.name]
+    for call in draft.tool_calls:
+        texts += (call.id, call.type, call.name, call.arguments)
+        texts += (part for pair in call.extra for part in pair)
+    return sum(map(_utf8_size, texts)) + sum(map(_utf8_size, draft.images))
+
+
+def _utf8_size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def stored(number: int, session_id: str, created_at: int, draft: Draft) -> Message:
+    """Return the message as its row would be read back."""
+    return Message(number, session_id, created_at=created_at, **msgspec.structs.asdict(draft))

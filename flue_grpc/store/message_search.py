@@ -1,0 +1,148 @@
+"""SearchMessages (behaviour A3)."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from flue_grpc import limits
+from flue_grpc.listing import Placed
+from flue_grpc.store import message_rows, ranked
+from flue_grpc.store.connections import first_row, first_value
+from flue_grpc.store.ranked import SearchCursor
+from flue_grpc.store.sessions import IS_SUBAGENT, is_subagent
+from flue_grpc.store.text_index import MESSAGE_INDEX
+from flue_grpc.store.values import Message, SearchResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import apsw
+
+    from flue_grpc.cancel import Cancel
+    from flue_grpc.store.connections import Row
+    from flue_grpc.store.readers import Readers
+    from flue_grpc.store.values import MessageQuery
+    from flue_grpc.text.ranking import Place, Scored
+
+_CONTENT: Final = "SELECT content FROM messages WHERE id = ?"
+_WINDOWS: Final = f"""
+    WITH match AS MATERIALIZED (
+        SELECT m.id, m.session_id,
+            (SELECT min(id) FROM (SELECT id FROM messages
+                WHERE session_id = m.session_id AND id <= m.id
+                ORDER BY id DESC LIMIT ?2 + 1)) AS first,
+            (SELECT max(id) FROM (SELECT id FROM messages
+                WHERE session_id = m.session_id AND id >= m.id
+                ORDER BY id LIMIT ?2 + 1)) AS last
+        FROM json_each(?1) CROSS JOIN messages AS m ON m.id = value)
+    SELECT match.id, w.* FROM match CROSS JOIN (
+        SELECT {message_rows.WINDOW_COLUMNS} FROM messages) AS w
+        ON w.session_id = match.session_id AND w.id BETWEEN match.first AND match.last"""
+_ENCODER: Final = msgspec.json.Encoder()
+_FIRST_PAGE: Final = 10
+_PAGE: Final = 32
+
+
+def search_messages(
+    readers: Readers, query: MessageQuery, after: SearchCursor | None, limit: int, cancel: Cancel
+) -> Iterator[Placed[SearchResult]]:
+    """Yield at most ``limit`` matches, best first, each with its window.
+
+    Messages that came after the first response are left out. Raises
+    EmptyQueryError when the query is blank, QueryTooLongError above 8 KiB.
+    """
+    planned = ranked.plan(query.query)
+    if planned is None:
+        return
+    with readers.reading(cancel) as connection:
+        moment = after.moment if after is not None else _last_id(connection)
+        matches = ranked.places(connection, planned, _search(query, moment), limit, after)
+    size = _FIRST_PAGE
+    while matches:
+        with readers.reading(cancel) as connection:
+            results, taken = _page(connection, query, matches[:size])
+        for result, place in results:
+            yield Placed(result, SearchCursor(moment, place.anchor, place.when, place.id))
+        del matches[:taken]
+        size = _PAGE
+
+
+def _last_id(connection: apsw.Connection) -> int:
+    last: int = first_value(connection, "SELECT ifnull(max(id), 0) FROM messages")
+    return last
+
+
+def _search(query: MessageQuery, moment: int) -> ranked.Search:
+    conditions = [f"{MESSAGE_INDEX.name} MATCH ?", "m.id <= ?"]
+    bindings: Row = (moment,)
+    if query.session_id:
+        conditions.append("m.session_id = ?")
+        bindings += (query.session_id,)
+    if query.scope != "all":
+        conditions.append(f"NOT (SELECT {IS_SUBAGENT} FROM sessions WHERE id = m.session_id)")
+    sql = f"""SELECT bm25({MESSAGE_INDEX.name}) AS score, m.created_at, m.id
+        FROM {MESSAGE_INDEX.name} JOIN messages AS m ON m.id = {MESSAGE_INDEX.name}.rowid
+        WHERE {" AND ".join(conditions)} ORDER BY score"""
+    return ranked.Search(sql, bindings, _CONTENT)
+
+
+def _page(
+    connection: apsw.Connection, query: MessageQuery, matches: Sequence[tuple[Scored, Place]]
+) -> tuple[list[tuple[SearchResult, Place]], int]:
+    """Load the first of ``matches`` up to limits.READ_BATCH_BYTES; say how many were taken."""
+    with connection:
+        loaded, taken = _load(connection, query, matches)
+        windows = _windows(connection, [row[0] for row, _, _, _ in loaded], query.window)
+    return [
+        (
+            SearchResult(
+                message_rows.message(row),
+                title,
+                is_subagent(title),
+                windows.get(row[0], ()),
+                scored.score,
+            ),
+            place,
+        )
+        for row, title, scored, place in loaded
+    ], taken
+
+
+def _load(
+    connection: apsw.Connection, query: MessageQuery, matches: Sequence[tuple[Scored, Place]]
+) -> tuple[list[tuple[Row, str, Scored, Place]], int]:
+    sql = f"""SELECT {message_rows.COLUMNS[query.images]},
+            (SELECT title FROM sessions WHERE id = session_id)
+        FROM messages WHERE id = ?"""
+    loaded: list[tuple[Row, str, Scored, Place]] = []
+    total = taken = 0
+    for scored, place in matches:
+        taken += 1
+        row = first_row(connection, sql, (scored.id,))
+        if row is None:
+            continue
+        loaded.append((row[:-1], row[-1], scored, place))
+        total += message_rows.row_size(row)
+        if total >= limits.READ_BATCH_BYTES:
+            break
+    return loaded, taken
+
+
+def _windows(
+    connection: apsw.Connection, ids: list[int], window: int
+) -> dict[int, tuple[Message, ...]]:
+    """Read the windows of all matches in one query."""
+    if not window or not ids:
+        return {}
+    rows = connection.execute(_WINDOWS, (_ENCODER.encode(ids).decode(), window))
+    return {
+        match: tuple(sorted((message_rows.window_message(row[1:]) for row in found), key=_id))
+        for match, found in groupby(rows, key=lambda row: row[0])
+    }
+
+
+def _id(message: Message) -> int:
+    return message.id

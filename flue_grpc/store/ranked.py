@@ -1,0 +1,89 @@
+"""What both searches share: from a query to ranked places (behaviour A3.2, A3.4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from flue_grpc.listing import Cursor
+from flue_grpc.store.connections import Row, first_row
+from flue_grpc.text.match import Verifier, lookup
+from flue_grpc.text.query import parse_plain
+from flue_grpc.text.ranking import Place, Scored, tie_pass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import apsw
+
+
+class SearchCursor(Cursor, frozen=True, array_like=True):
+    """The place after a match; ``moment`` marks what was there at the first response.
+
+    It is the greatest message id, or the latest time of memory. The rest is the
+    match's place in the ranked list.
+    """
+
+    moment: int
+    anchor: float
+    when: int
+    id: int
+
+
+class Search(msgspec.Struct, frozen=True):
+    """One ranked statement.
+
+    ``sql`` yields (score, when, id), best score first, and binds the MATCH
+    expression first; ``content`` reads the text of an id.
+    """
+
+    sql: str
+    bindings: Row
+    content: str
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What a query looks up, and what it leaves to verify in the text."""
+
+    expression: str
+    verifier: Verifier | None
+
+
+def plan(query: str) -> Plan | None:
+    """Parse a query of plain words; None when nothing can match.
+
+    Raises EmptyQueryError when it is blank, QueryTooLongError above 8 KiB.
+    """
+    parsed = parse_plain(query)
+    if parsed.matches_nothing:
+        return None
+    looked_up = lookup(parsed)
+    return Plan(looked_up.expression, looked_up.verifier)
+
+
+def places(
+    connection: apsw.Connection,
+    planned: Plan,
+    search: Search,
+    limit: int,
+    after: SearchCursor | None,
+) -> list[tuple[Scored, Place]]:
+    """Rank at most ``limit`` matches, near ties newest first, behind the place ``after``."""
+    rows = connection.execute(search.sql, (planned.expression, *search.bindings))
+    scored: Iterator[Scored] = (Scored(*row) for row in rows)
+    if planned.verifier is not None:
+        scored = _verified(connection, scored, planned.verifier, search.content)
+    place = None if after is None else Place(after.anchor, after.when, after.id)
+    ranked = list(tie_pass(scored, limit, place))
+    rows.close(force=True)
+    return ranked
+
+
+def _verified(
+    connection: apsw.Connection, scored: Iterator[Scored], verifier: Verifier, content: str
+) -> Iterator[Scored]:
+    for match in scored:
+        row = first_row(connection, content, (match.id,))
+        if row is not None and verifier.accepts(row[0]):
+            yield match

@@ -1,0 +1,96 @@
+"""Reading connections, each used by one thread at a time (behaviour A1).
+
+A thread has its own connection while it reads one bounded batch and gives it
+back after it: 256 followers at rest hold none.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import apsw
+
+from flue_grpc import limits
+from flue_grpc.cancel import NEVER, Cancel
+from flue_grpc.errors import DrainingError
+from flue_grpc.store.connections import open_reader
+from flue_grpc.store.sqlite_errors import translate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from flue_grpc.store.health import Health
+    from flue_grpc.store.values import StoreSettings
+
+
+class Readers:
+    """Lends reading connections to threads; safe from any thread."""
+
+    def __init__(self, path: Path, settings: StoreSettings, health: Health) -> None:
+        """Open none yet."""
+        self._path = path
+        self._settings = settings
+        self._health = health
+        self._lock = threading.Lock()
+        self._idle: list[apsw.Connection] = []
+        self._busy: set[apsw.Connection] = set()
+        self._is_closed = False
+
+    @contextmanager
+    def reading(self, cancel: Cancel = NEVER) -> Iterator[apsw.Connection]:
+        """Lend a connection for one bounded read; SQL in it stops when ``cancel`` says so.
+
+        Raises CancelledError or DeadlineError then, and errors of the database
+        as errors of the product.
+        """
+        cancel.check()
+        try:
+            connection = self._take()
+            try:
+                connection.set_progress_handler(cancel.is_cancelled, limits.SQL_PROGRESS_STEPS)
+                yield connection
+            finally:
+                self._give_back(connection)
+        except apsw.InterruptError as error:
+            cancel.check()
+            raise DrainingError("the Store is closed") from error
+        except apsw.Error as error:
+            translated = translate(error)
+            self._health.failed(translated)
+            if translated is error:
+                raise
+            raise translated from error
+
+    def close(self) -> None:
+        """Stop what still reads and close every connection."""
+        with self._lock:
+            self._is_closed = True
+            idle, self._idle = self._idle, []
+            for connection in self._busy:
+                connection.interrupt()
+        for connection in idle:
+            connection.close()
+
+    def _take(self) -> apsw.Connection:
+        with self._lock:
+            if self._is_closed:
+                raise DrainingError("the Store is closed")
+            connection = self._idle.pop() if self._idle else None
+        if connection is None:
+            connection = open_reader(self._path, self._settings)
+        with self._lock:
+            self._busy.add(connection)
+        return connection
+
+    def _give_back(self, connection: apsw.Connection) -> None:
+        connection.set_progress_handler(None)
+        with self._lock:
+            self._busy.discard(connection)
+            is_kept = not self._is_closed and len(self._idle) < limits.READERS_IDLE_MAX
+            if is_kept:
+                self._idle.append(connection)
+        if not is_kept:
+            connection.close()
