@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 METHOD_LABEL: Final = "grpc.method"
 STATUS_LABEL: Final = "grpc.status"
-OTHER_METHOD: Final = "other"  # a name that is not served must not become a label
 
 _MILLISECONDS_TO_100: Final = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 30, 40, 50, 65, 80, 100)
 DURATION_BUCKETS: Final = (

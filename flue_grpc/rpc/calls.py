@@ -12,6 +12,7 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from flue_grpc.errors import CancelledError, DeadlineError
+from flue_grpc.observability.trace_context import trace_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -105,6 +106,12 @@ class Call:
         if self.method.kind is Kind.FINITE and getattr(self.request, "follow", False):
             return Kind.LIVE
         return self.method.kind
+
+    @property
+    def trace_id(self) -> str:
+        """The trace that the call came in (W3C ``traceparent``); empty when there is none."""
+        trace = trace_of(self.context.invocation_metadata() or ())
+        return trace.trace_id if trace else ""
 
     def encode(self, response: Message) -> bytes:
         """Serialise a response and count it."""

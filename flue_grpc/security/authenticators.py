@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from flue_grpc.errors import UnauthenticatedError
@@ -81,6 +82,14 @@ class Trusting:
         """Name nobody, and allow everything."""
         del metadata, auth_context
         return Principal("", Role.FULL)
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """How callers over TCP are known; None where no such address is served."""
+
+    plaintext: Authenticator | None = None
+    secure: Authenticator | None = None
 
 
 def _bearer(value: str | bytes) -> str:

@@ -48,6 +48,7 @@ def _log(level: int, call: Call, code: str) -> None:
             "duration_ms": milliseconds,
             "peer": call.context.peer(),
             "principal": call.principal,
+            "trace": call.trace_id,
             "received_bytes": call.received_bytes,
             "sent_bytes": call.sent_bytes,
             "responses": call.sent_messages,
