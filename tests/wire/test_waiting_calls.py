@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import threading
+
 import grpc
 import pytest
 
@@ -104,12 +106,14 @@ def test_a_finite_stream_ends_only_when_no_response_comes(probe_server, wait_unt
 
 def test_work_learns_of_cancellation_and_of_the_deadline(server, wait_until):
     seen = []
+    goes_on = threading.Semaphore(0)
 
     def work(request, context):
         cancel = ContextCancel(context)
         assert not cancel.is_cancelled()
         cancel.check()
         yield store_pb2.ListMessagesResponse()
+        goes_on.release()
         wait_until(cancel.is_cancelled)
         try:
             cancel.check()
@@ -120,6 +124,7 @@ def test_work_learns_of_cancellation_and_of_the_deadline(server, wait_until):
     server.probe.behaviours["work"] = work
     call = server.list("work")
     next(call)
+    assert goes_on.acquire(timeout=20)
     call.cancel()
     wait_until(lambda: seen == [CancelledError])
     call = server.list("work", timeout=0.1)
