@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 _NAME: Final = re.compile(r"[A-Za-z0-9._@:/-]{1,64}")
 _WRITABLE_OR_OPEN: Final = stat.S_IWGRP | stat.S_IRWXO
-_HEADER: Final = (
+HEADER: Final = (
     "# Bearer tokens of flue-grpc, one per line: ROLE TOKEN NAME. Roles: full, read.\n"
     "# A change holds from the next call on; a removed token is refused at once.\n"
 )
@@ -99,9 +99,14 @@ def create_token_file(path: Path) -> None:
     except OSError as error:
         raise ConfigError(f"cannot make the token file {path}: {error.strerror}") from error
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write(f"{_HEADER}{format_line(Role.FULL, new_token(), 'default')}\n")
+        file.write(f"{HEADER}{format_line(Role.FULL, new_token(), 'default')}\n")
         file.flush()
         os.fsync(file.fileno())
+
+
+def is_token_name(name: str) -> bool:
+    """Say whether a token may be called that: fit for a log line, without spaces."""
+    return _NAME.fullmatch(name) is not None
 
 
 def format_line(role: Role, token: str, name: str) -> str:
@@ -180,7 +185,7 @@ def _parse_fields(fields: list[str]) -> Token | None:
     role, token, name = fields
     if role not in tuple(Role) or len(token) < TOKEN_MIN_CHARACTERS:
         return None
-    if not (_TOKEN.fullmatch(token) and _NAME.fullmatch(name)):
+    if not (_TOKEN.fullmatch(token) and is_token_name(name)):
         return None
     return Token(_digest(token), Principal(name, Role(role)))
 
