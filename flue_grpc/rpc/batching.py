@@ -8,7 +8,8 @@ come out large. A response passes 1 MiB only with a single item in it.
 from __future__ import annotations
 
 import time
-from contextlib import closing
+from collections.abc import Generator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -16,7 +17,7 @@ from flue_grpc import limits
 from flue_grpc.listing import Pause, Placed, Stop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Iterator
 
     from flue_grpc.listing import Cursor
 
@@ -68,7 +69,7 @@ class Batch(Generic[R]):
 
 
 def batches(
-    listing: Generator[Placed[T] | Pause | Stop],
+    listing: Iterator[Placed[T] | Pause | Stop],
     shape: Shape[T, R],
     limit: int = 0,
     clock: Callable[[], float] = time.monotonic,
@@ -79,7 +80,9 @@ def batches(
     only when nothing is left. Closes the list when it is done or closed itself.
     """
     filling = _Filling(shape, limit, clock)
-    with closing(listing):
+    with ExitStack() as stack:
+        if isinstance(listing, Generator):
+            stack.callback(listing.close)
         for step in listing:
             if isinstance(step, Placed):
                 if filling.is_at_limit:
