@@ -54,6 +54,7 @@ TOKEN_FILE_BYTES: Final = 64 * KIB  # hundreds of tokens; read whole at each cha
 CERTIFICATE_FILE_BYTES: Final = MIB  # every public root fits
 
 # --- Metrics ---
+TELEMETRY_FLUSH_SECONDS: Final = 2.0  # a dead collector must not hold up the exit
 METRICS_POLL_SECONDS: Final = 0.1  # http.server notices within it that it must end
 METRICS_REQUEST_SECONDS: Final = 5.0  # one scrape at a time: a stuck one must end
 
@@ -115,6 +116,9 @@ SCAN_WINDOW_BYTES: Final = 128 * KIB  # stays in the cache between the passes of
 LINE_BYTES: Final = 32 * MIB  # a longer line is stepped over, never held
 CONTEXT_WALK_BYTES: Final = LINE_BYTES  # read again behind a checkpoint; a sweep is near
 MESSAGE_PIECE_CODE_POINTS: Final = 64 * KIB  # at most 256 KiB of UTF-8
+REMEMBERED_UUIDS: Final = 8192  # 32 KiB of a state; a summary is about one of the last lines
+PENDING_SUMMARIES: Final = 64  # about lines still to come; old builds wrote up to some twenty
+MODELS: Final = 64  # of one session; more would be a damaged file
 LABEL_BYTES: Final = 256  # tool_name, model, call_id on a page
 SEARCH_DEFAULT: Final = 50
 SEARCH_MAX: Final = 1000
@@ -132,6 +136,8 @@ SWEEP_INTERVAL_SECONDS: Final = 10.0  # a poke within it starts no further sweep
 SWEEP_WORKER_BYTES: Final = 100 * MIB  # more dirty bytes than this are swept outside
 SWEEP_COMMIT_TRANSCRIPTS: Final = 64
 SWEEP_COMMIT_BYTES: Final = 64 * MIB  # a batch of large files is committed sooner
+QUICK_WRITE_MS: Final = 20  # a sweep shows what it found rather than wait longer
+SLOW_SWEEP_REST_SECONDS: Final = 0.002  # per block of lines, about twice what it takes
 WORKER_NICE: Final = 10  # calls come first (techniques §3)
 WORKER_RETRY_SECONDS: Final = (1.0, 4.0, 16.0)  # then the server sweeps itself, slowly
 WORKER_STOP_SECONDS: Final = 2.0  # between asking a worker to end and killing it

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from typing import TYPE_CHECKING, Final
 
 from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
@@ -13,6 +15,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
+from flue_grpc.limits import TELEMETRY_FLUSH_SECONDS
 from flue_grpc.observability.otel import OtelTelemetry
 
 if TYPE_CHECKING:
@@ -35,6 +38,13 @@ class OtlpTelemetry:
         self.observer = OtelTelemetry(self._tracers, self._meters, source)
 
     def close(self) -> None:
-        """Send what is held, and stop."""
-        self._tracers.shutdown()
-        self._meters.shutdown()
+        """Send what is held within TELEMETRY_FLUSH_SECONDS, and stop."""
+        stops = [
+            threading.Thread(target=provider.shutdown, name="telemetry-flush", daemon=True)
+            for provider in (self._tracers, self._meters)
+        ]
+        for stop in stops:
+            stop.start()
+        end = time.monotonic() + TELEMETRY_FLUSH_SECONDS
+        for stop in stops:
+            stop.join(max(0.0, end - time.monotonic()))
