@@ -17,7 +17,7 @@ ANSI: Final = re.compile(
     "|(?:\x1b\\[|\x9b)[0-?]*+[ -/]*+[@-~]?"  # CSI: colours, cursor
     "|\x1b[ -/]*+[0-~]?"  # two-character escapes, and a lone ESC
 )
-_CONTROL: Final = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]+")
+CONTROLS: Final = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]+")
 
 
 def sanitize(text: str) -> str:
@@ -46,7 +46,7 @@ def strip_ansi(text: str) -> str:
 
 def strip_controls(text: str) -> str:
     """Remove control characters that are not white space."""
-    return _CONTROL.sub("", text)
+    return CONTROLS.sub("", text)
 
 
 def fold_whitespace(text: str) -> str:

@@ -22,7 +22,7 @@ _CACHED_GAP: Final = 8  # code points; short gaps recur all the time
 # One cheap class lets most non-ASCII text (accents, quotes, arrows, boxes) pass at once.
 _SPECIAL: Final = re.compile(
     "[\u0300-\u036f\u0483-\u1dff\u2066-\u2069\u20ba-\u20ff\u218a\u218b\u23f4-\u23ff\u2427-\u2429"
-    "\u2700\u2b4d-\uffff\U00010000-\U0010ffff]"
+    "\u2700\u2adc\u2b4d-\uffff\U00010000-\U0010ffff]"
 )
 # Width forms of punctuation need no folding: they separate as their plain forms do.
 _WIDTH_BODY: Final = "\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\uff66-\uffdc"
@@ -52,7 +52,7 @@ def index_text(text: str) -> str:
     if text.isascii():
         return text
     if _SPECIAL.search(text) is None:
-        return unicodedata.normalize("NFC", text)
+        return _composed(text)
     return "".join(_spaced(separate(compose(text))))
 
 
@@ -61,7 +61,7 @@ def compose(text: str) -> str:
     if _ODD.search(text):
         text = text.replace(BARRIER, BARRIER * 2)
         text = _WIDTH.sub(lambda run: unicodedata.normalize("NFKC", run[0]), text)
-    return unicodedata.normalize("NFC", text)
+    return _composed(text)
 
 
 def separate(text: str) -> str:
@@ -83,12 +83,22 @@ def split_runs(text: str) -> list[str]:
     return (_ASTRAL_SPLIT_RUN if _is_astral(text) else _SPLIT_RUN).split(text)
 
 
-def is_barrier(gap: str) -> bool:
+def is_wordy(gap: str) -> bool:
+    """Say whether ``gap``, a text between two split runs, has a token in it."""
+    return _WORDY.search(gap) is not None
+
+
+def has_punctuation(gap: str) -> bool:
+    """Say whether a character of ``gap`` is punctuation (P*)."""
+    return any(unicodedata.category(c)[0] == "P" for c in gap)
+
+
+def _is_barrier(gap: str) -> bool:
     """Say whether a phrase ends at ``gap``: punctuation and nothing with a token in it."""
-    return _WORDY.search(gap) is None and any(unicodedata.category(c)[0] == "P" for c in gap)
+    return not is_wordy(gap) and has_punctuation(gap)
 
 
-_is_short_barrier = lru_cache(maxsize=4096)(is_barrier)
+_is_short_barrier = lru_cache(maxsize=4096)(_is_barrier)
 
 
 def _spaced(text: str) -> list[str]:
@@ -98,9 +108,14 @@ def _spaced(text: str) -> list[str]:
         pieces[place] = pieces[place].replace("", " ")
     for place in range(2, len(pieces) - 1, 2):
         gap = pieces[place]
-        if _is_short_barrier(gap) if len(gap) < _CACHED_GAP else is_barrier(gap):
+        if _is_short_barrier(gap) if len(gap) < _CACHED_GAP else _is_barrier(gap):
             pieces[place] = BARRIER
     return pieces
+
+
+def _composed(text: str) -> str:
+    # The tokenizer folds case but for the sigma at the end of a Greek word.
+    return unicodedata.normalize("NFC", text).replace("\u03c2", "\u03c3")
 
 
 def _is_astral(text: str) -> bool:

@@ -1,0 +1,127 @@
+"""One line round a match, for a list of search hits (behaviour B1, B7).
+
+A snippet has about 80 code points on each side of the match, white space folded, and no
+escape sequences, control characters or markup. Its ranges say where the matches are.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from flue_grpc.limits import SNIPPET_CODE_POINTS
+from flue_grpc.text.casefold import find_folded
+from flue_grpc.text.clean import ANSI, CONTROLS, strip_ansi
+from flue_grpc.text.occurrences import best_window, occurrences
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from flue_grpc.text.query import Query
+
+# What is removed or folded leaves less than was taken, so more is taken than shall be left.
+_REACH: Final = 4 * SNIPPET_CODE_POINTS
+_NOISE: Final = re.compile(rf"(?:{ANSI.pattern}|{CONTROLS.pattern}|\s)++")
+
+
+class Snippet(msgspec.Struct, frozen=True):
+    """A line of text; ``ranges`` are half-open, in UTF-8 bytes of ``text``, sorted, disjoint.
+
+    ``text_offset`` is the UTF-8 byte offset of the first range's match in the whole text.
+    """
+
+    text: str
+    ranges: tuple[tuple[int, int], ...]
+    text_offset: int
+
+
+def literal_snippet(text: str, folded: str) -> Snippet | None:
+    """Show the first place where ``text``, folded, holds ``folded``; None where nowhere."""
+    start = find_folded(text, folded)
+    if start < 0:
+        return None
+    spans = [(start, start + len(folded))]
+    reach = spans[0][1] + _REACH
+    window = text[:reach]
+    while (start := find_folded(window, folded, spans[-1][1])) >= 0:
+        spans.append((start, start + len(folded)))
+    return snippet(text, spans)
+
+
+def ranked_snippet(text: str, query: Query) -> Snippet | None:
+    """Show where the most terms of ``query`` stand close together; None where none does."""
+    spans = best_window(occurrences(text, query.required), 2 * SNIPPET_CODE_POINTS)
+    return snippet(text, spans) if spans else None
+
+
+def snippet(text: str, spans: Sequence[tuple[int, int]]) -> Snippet:
+    """Show the first of ``spans`` with what is round it.
+
+    ``spans`` are half-open, in code points of ``text``, sorted and disjoint, at least one.
+    """
+    first, end = spans[0]
+    low = min(first, _after_escape(text, max(0, first - _REACH)))
+    high = min(len(text), end + _REACH)
+    line = _Line(text[low:high])
+    shown = [line.span(a - low, b - low) for a, b in spans if b <= high]
+    left = max(0, shown[0][0] - SNIPPET_CODE_POINTS)
+    right = shown[0][1] + SNIPPET_CODE_POINTS
+    left, right = line.trimmed(left, right)
+    inside = [(a, b) for a, b in shown if left <= a < b <= right]
+    cut = line.text[left:right]
+    ranges = [(_size(cut, a - left), _size(cut, b - left)) for a, b in inside]
+    return Snippet(cut, tuple(ranges), _size(text, first))
+
+
+class _Line:
+    """A text without noise, and where its places went."""
+
+    def __init__(self, raw: str) -> None:
+        parts: list[str] = []
+        # Of each removed piece: its bounds in the raw text, and in the line.
+        self._noise: list[tuple[int, int, int, int]] = []
+        at = size = 0
+        for noise in _NOISE.finditer(raw):
+            fill = " " if any(c.isspace() for c in strip_ansi(noise[0])) else ""
+            parts += (raw[at : noise.start()], fill)
+            size += noise.start() - at
+            self._noise.append((noise.start(), noise.end(), size, size + len(fill)))
+            at, size = noise.end(), size + len(fill)
+        parts.append(raw[at:])
+        self.text = "".join(parts)
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Return where a span of the raw text is; empty when it is noise altogether."""
+        first, last = self._place(start)[1], self._place(end)[0]
+        return first, max(first, last)
+
+    def trimmed(self, left: int, right: int) -> tuple[int, int]:
+        """Leave out white space at both ends of a span of the line."""
+        cut = self.text[left:right]
+        left += len(cut) - len(cut.lstrip())
+        return left, left + len(cut.strip())
+
+    def _place(self, at: int) -> tuple[int, int]:
+        """Return the places in the line just before and after what stood at ``at``."""
+        shift = 0
+        for start, end, first, last in self._noise:
+            if at < start:
+                break
+            if at < end:
+                return first, last
+            shift = last - end
+        return at + shift, at + shift
+
+
+def _after_escape(text: str, low: int) -> int:
+    """Move ``low`` behind an escape sequence that it would cut."""
+    start = text.rfind("\x1b", max(0, low - SNIPPET_CODE_POINTS), low)
+    escape = ANSI.match(text, start) if start >= 0 else None
+    return max(low, escape.end()) if escape else low
+
+
+def _size(text: str, end: int) -> int:
+    """Return the UTF-8 size of the first ``end`` code points."""
+    return end if text.isascii() else len(text[:end].encode())
