@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from flue_grpc.store import files, migrations
-from flue_grpc.store.backup import copy_database
 from flue_grpc.store.connections import first_value
+from flue_grpc.store.copying import copy_database
 from flue_grpc.store.images import decode_images
 from flue_grpc.store.text_index import MEMORY_INDEX, MESSAGE_INDEX
 from flue_grpc.store.values import MAX_TIME, MIN_TIME
@@ -31,11 +31,7 @@ _TEXTS: Final = ("role", "content", "provider", "tool_calls", "tool_call_id", "n
 
 def keep_copy(path: Path, connection: apsw.Connection, settings: StoreSettings) -> Path:
     """Copy the untouched database beside itself, 0600, never over an earlier copy."""
-    copy = files.with_suffix(path, COPY_SUFFIX)
-    number = 1
-    while copy.exists():
-        number += 1
-        copy = files.with_suffix(path, f"{COPY_SUFFIX}.{number}")
+    copy = files.free_name(files.with_suffix(path, COPY_SUFFIX))
     copy_database(connection, copy, settings)
     return copy
 

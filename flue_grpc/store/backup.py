@@ -1,91 +1,96 @@
-"""Copies of a database: made beside a running server, put in its place offline (contract CLI)."""
+"""Backup beside a running server, and restore in the place of a database at rest."""
 
 from __future__ import annotations
 
+import logging
 import os
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import apsw
 
-from flue_grpc import limits, private_files
 from flue_grpc.errors import UnusableDatabaseError
-from flue_grpc.store import files
-from flue_grpc.store.connections import first_value, open_writer
+from flue_grpc.store import files, opening
+from flue_grpc.store.connections import first_value, open_reader, open_writer
+from flue_grpc.store.copying import Progress, copy_database, silent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from flue_grpc.store.values import StoreSettings
 
 REPLACED_SUFFIX: Final = ".before-restore"
+_LOG: Final = logging.getLogger(__name__)
 
 
-class Progress(Protocol):
-    """Hears how far long work has come, in units of its own."""
-
-    def __call__(self, done: int, total: int, /) -> None:
-        """Hear that ``done`` of ``total`` are done."""
-
-
-def silent(_done: int, _total: int) -> None:
-    """Tell nobody."""
-
-
-def copy_database(
-    source: apsw.Connection, destination: Path, settings: StoreSettings, progress: Progress = silent
+def backup(
+    path: Path, destination: Path, settings: StoreSettings, progress: Progress = silent
 ) -> None:
-    """Copy what ``source`` sees now into a new file, 0600, complete or not there at all.
+    """Copy the database beside a running server: consistent, one file, 0600.
 
-    The copy is one file in rollback mode, so it needs none beside it. Raises
-    UnusableDatabaseError when the destination exists or cannot be written.
+    Raises UnusableDatabaseError when there is no database, or when the
+    destination exists or cannot be written.
     """
-    with _finished_whole(destination) as partial:
+    if opening.inspect(path, settings).kind == "empty":
+        raise UnusableDatabaseError(f"{path} is not there yet, or empty")
+    try:
+        connection = open_reader(path, settings)
         try:
-            target = open_writer(partial, settings)
-            try:
-                _copy(source, target, progress)
-                target.pragma("journal_mode", "delete")
-            finally:
-                target.close()
-        except apsw.Error as error:
-            raise UnusableDatabaseError(f"{destination} cannot be written: {error}") from error
+            copy_database(connection, destination, settings, progress)
+        finally:
+            connection.close()
+    except apsw.Error as error:
+        raise opening.unusable(path, error) from error
 
 
-def _copy(source: apsw.Connection, target: apsw.Connection, progress: Progress) -> None:
-    # A transaction of its own fixes what is copied: writers beside it never start it over.
-    with source:
-        first_value(source, "SELECT count(*) FROM sqlite_schema")
-        with target.backup("main", source, "main") as copying:
-            while not copying.done:
-                copying.step(limits.BACKUP_PAGES)
-                progress(copying.page_count - copying.remaining, copying.page_count)
+def restore(
+    source: Path, path: Path, settings: StoreSettings, progress: Progress = silent
+) -> Path | None:
+    """Put a backup in the place of the database; return where the replaced one is kept.
+
+    The caller holds the lock of ``path``. The source is checked first and left
+    as it is; one of an older version is migrated at the next start. Raises
+    UnusableDatabaseError when it is damaged or not a Store's; then nothing was
+    replaced.
+    """
+    restored = files.with_suffix(path, ".restored")
+    restored.unlink(missing_ok=True)
+    refuse_damaged(source, settings)
+    backup(source, restored, settings, progress)
+    kept = _set_aside(path, settings) if path.exists() else None
+    restored.replace(path)
+    files.sync_directory(path.parent)
+    return kept
 
 
-@contextmanager
-def _finished_whole(destination: Path) -> Iterator[Path]:
-    """Give a file to fill that becomes ``destination`` at the end, unless that is taken."""
-    partial = files.with_suffix(destination, f".partial-{os.getpid()}")
+def refuse_damaged(source: Path, settings: StoreSettings) -> None:
+    """Raise UnusableDatabaseError unless the file is a sound database of the Store."""
+    if not source.exists() or opening.inspect(source, settings).kind == "empty":
+        raise UnusableDatabaseError(f"{source} is not a database of the Store")
     try:
-        os.close(private_files.create_private_file(partial))
-    except OSError as error:
-        raise UnusableDatabaseError(f"{partial} cannot be created: {error.strerror}") from error
-    try:
-        yield partial
-        _link(partial, destination)
-    finally:
-        files.remove(partial)
+        connection = open_reader(source, settings)
+        try:
+            verdict = first_value(connection, "PRAGMA integrity_check(1)")
+        finally:
+            connection.close()
+    except apsw.Error as error:
+        raise opening.unusable(source, error) from error
+    if verdict != "ok":
+        raise UnusableDatabaseError(f"{source} is damaged: {verdict}")
 
 
-def _link(partial: Path, destination: Path) -> None:
-    with partial.open("rb") as file:
-        os.fsync(file.fileno())
+def _set_aside(path: Path, settings: StoreSettings) -> Path:
+    """Keep the database under another name, whole, with its log if that cannot be folded in."""
+    kept = files.free_name(files.with_suffix(path, REPLACED_SUFFIX))
     try:
-        # Unlike a rename, a link never replaces what is there.
-        os.link(partial, destination)
-    except FileExistsError as error:
-        raise UnusableDatabaseError(
-            f"{destination} exists; choose another name, or remove it first"
-        ) from error
-    files.sync_directory(destination.parent)
+        connection = open_writer(path, settings)
+        try:
+            connection.pragma("journal_mode", "delete")
+        finally:
+            connection.close()
+    except apsw.Error:
+        _LOG.warning("the replaced database cannot be opened; it is kept as it is")
+    os.link(path, kept)
+    for companion in files.companions(path):
+        # A log left beside the restored file would be replayed into it.
+        companion.rename(files.with_suffix(kept, companion.name.removeprefix(path.name)))
+    return kept

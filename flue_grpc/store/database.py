@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
+from flue_grpc.errors import StoreReadOnlyError
 from flue_grpc.store import files, opening
 from flue_grpc.store.changes import Changes
 from flue_grpc.store.clock import Clock, Now, system_time
@@ -12,6 +14,7 @@ from flue_grpc.store.readers import Readers
 from flue_grpc.store.writer import Writer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     import apsw
@@ -43,8 +46,10 @@ class Database:
         opening.inspect(path, settings)
         lock = files.claim(path)
         try:
-            opened = opening.open_owned(path, settings, now)
-            return cls._assemble(path, settings, lock, opened, now)
+            # SQLite keeps its other files beside the real one.
+            real = path.resolve()
+            opened = opening.open_owned(real, settings, now)
+            return cls._assemble(real, settings, lock, opened, now)
         except BaseException:
             lock.release()
             raise
@@ -71,6 +76,18 @@ class Database:
         self._lock.release()
 
 
-def connection_of(path: Path, settings: StoreSettings) -> apsw.Connection:
-    """Open the database of a lock's holder for a command; raises as ``Database.open``."""
-    return opening.open_owned(path, settings, system_time).connection
+@contextmanager
+def owned(path: Path, settings: StoreSettings) -> Iterator[apsw.Connection]:
+    """Be the owner of the database for a command, and give its writing connection.
+
+    Raises as ``Database.open``; StoreReadOnlyError when it cannot be written.
+    """
+    opening.inspect(path, settings)
+    with files.claim(path):
+        opened = opening.open_owned(path.resolve(), settings, system_time)
+        try:
+            if opened.is_read_only:
+                raise StoreReadOnlyError("the database cannot be written")
+            yield opened.connection
+        finally:
+            opened.connection.close()

@@ -15,6 +15,7 @@ from typing import Final
 from flue_grpc import private_files
 from flue_grpc.errors import UnusableDatabaseError
 
+DATABASE_NAME: Final = "store.db"
 LOCK_NAME: Final = "lock"
 _COMPANIONS: Final = ("", "-wal", "-shm", "-journal")
 _UNKNOWN: Final = "this file system"
@@ -77,6 +78,21 @@ def tighten(path: Path) -> None:
 def with_suffix(path: Path, suffix: str) -> Path:
     """Return the name beside ``path``, such as ``store.db-wal``."""
     return path.with_name(path.name + suffix)
+
+
+def companions(path: Path) -> list[Path]:
+    """Return the files that SQLite keeps beside the database, those that are there."""
+    beside = [with_suffix(path, suffix) for suffix in _COMPANIONS[1:]]
+    return [companion for companion in beside if companion.exists()]
+
+
+def free_name(path: Path) -> Path:
+    """Return ``path``, or the first of ``path.2``, ``path.3`` … that is not taken."""
+    number, free = 1, path
+    while free.exists():
+        number += 1
+        free = with_suffix(path, f".{number}")
+    return free
 
 
 def remove(path: Path) -> None:

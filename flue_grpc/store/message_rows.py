@@ -123,8 +123,8 @@ class _Cutter:
         return self.cut_raw(cut_bytes(text, _CUT).encode())
 
 
-def normal_size(draft: Draft) -> int:
-    """Return about the serialised size of a message in bytes, never less than its texts."""
+def text_bytes(draft: Draft) -> int:
+    """Return the UTF-8 bytes of all texts of a message, which are all but its envelope."""
     texts = [draft.role, draft.content, draft.provider, draft.tool_call_id, draft.name]
     for call in draft.tool_calls:
         texts += (call.id, call.type, call.name, call.arguments)

@@ -80,11 +80,16 @@ def checked(draft: Draft) -> Draft:
     """
     if draft.role not in ROLES:
         raise BadRoleError("the role is none of user, assistant, system, tool", "role")
-    if message_rows.normal_size(draft) > limits.MESSAGE_BYTES:
+    check_size(draft)
+    return msgspec.structs.replace(draft, tool_calls=tuple(map(normal, draft.tool_calls)))
+
+
+def check_size(draft: Draft) -> None:
+    """Raise ValueTooLargeError over 32 MiB."""
+    if message_rows.text_bytes(draft) > limits.MESSAGE_BYTES:
         raise ValueTooLargeError(
             "the message is too large", "message", {"limit": str(limits.MESSAGE_BYTES)}
         )
-    return msgspec.structs.replace(draft, tool_calls=tuple(map(normal, draft.tool_calls)))
 
 
 def check_count(count: int) -> None:

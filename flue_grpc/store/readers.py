@@ -87,9 +87,12 @@ class Readers:
 
     def _give_back(self, connection: apsw.Connection) -> None:
         connection.set_progress_handler(None)
+        # A statement that an exception left open would hold its transaction for ever.
+        is_at_rest = connection.txn_state("main") == apsw.SQLITE_TXN_NONE
         with self._lock:
             self._busy.discard(connection)
-            is_kept = not self._is_closed and len(self._idle) < limits.READERS_IDLE_MAX
+            has_room = not self._is_closed and len(self._idle) < limits.READERS_IDLE_MAX
+            is_kept = is_at_rest and has_room
             if is_kept:
                 self._idle.append(connection)
         if not is_kept:

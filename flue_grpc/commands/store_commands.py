@@ -1,0 +1,190 @@
+"""The commands on the Store's database: backup, restore, export, import, check.
+
+backup, export and check read beside a running server; restore, import and
+check --repair become the owner, so they are refused while a server runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from flue_grpc import limits
+from flue_grpc.errors import UnusableDatabaseError
+from flue_grpc.store import backup, checking, files
+from flue_grpc.store.copying import silent
+from flue_grpc.store.database import owned
+from flue_grpc.store.exporting import WRITERS, export_sessions
+from flue_grpc.store.health import Health
+from flue_grpc.store.importing import Importer
+from flue_grpc.store.opening import inspect
+from flue_grpc.store.readers import Readers
+from flue_grpc.store.values import StoreSettings
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace, _SubParsersAction
+    from collections.abc import Callable, Iterator
+
+    from flue_grpc.settings import Settings
+    from flue_grpc.store.copying import Progress
+
+_OK: Final = 0
+_FAULT: Final = 1
+
+
+def add_parsers(subparsers: _SubParsersAction[ArgumentParser]) -> None:
+    """Add the five commands; each sets ``run`` to be called with the arguments and settings."""
+    command = subparsers.add_parser("backup", help="copy the database, also while a server runs")
+    command.add_argument("destination", type=Path, metavar="DEST", help="the new file")
+    command.set_defaults(run=_backup)
+
+    command = subparsers.add_parser("restore", help="put a backup in the database's place")
+    command.add_argument("source", type=Path, metavar="SRC", help="a file made by backup")
+    command.set_defaults(run=_restore)
+
+    command = subparsers.add_parser("export", help="write sessions to standard output")
+    command.add_argument("--session", default="", metavar="ID", help="only this session")
+    command.add_argument(
+        "--format", choices=tuple(WRITERS), default="jsonl", help="jsonl can be imported"
+    )
+    command.set_defaults(run=_export)
+
+    command = subparsers.add_parser("import", help="read sessions that export wrote as jsonl")
+    command.add_argument("file", metavar="FILE", help="the file, or - for standard input")
+    command.set_defaults(run=_import)
+
+    command = subparsers.add_parser("check", help="check the database and its search indexes")
+    command.add_argument("--repair", action="store_true", help="fill the search indexes anew")
+    command.set_defaults(run=_check)
+
+
+def run(args: Namespace, settings: Settings) -> int:
+    """Run the command that was parsed; 0 when all is well, 1 when something was refused or wrong.
+
+    Raises FlueError when it could not be done at all.
+    """
+    chosen: Callable[[Namespace, Settings], int] = args.run
+    return chosen(args, settings)
+
+
+def _backup(args: Namespace, settings: Settings) -> int:
+    with _progress("backing up") as progress:
+        backup.backup(_path(settings), args.destination.absolute(), _store(settings), progress)
+    return _OK
+
+
+def _restore(args: Namespace, settings: Settings) -> int:
+    path, source = _path(settings), args.source.absolute()
+    files.refuse_wrong_kind(path)
+    with files.claim(path), _progress("restoring") as progress:
+        kept = backup.restore(source, path.resolve(), _store(settings), progress)
+    if kept is not None:
+        _say(f"the replaced database is kept as {kept}")
+    return _OK
+
+
+def _export(args: Namespace, settings: Settings) -> int:
+    path, store = _path(settings), _store(settings)
+    _refuse_without_store(path, store)
+    readers = Readers(path, store, Health())
+    try:
+        for part in export_sessions(readers, WRITERS[args.format], args.session):
+            sys.stdout.buffer.write(part)
+        sys.stdout.buffer.flush()
+    finally:
+        readers.close()
+    return _OK
+
+
+def _import(args: Namespace, settings: Settings) -> int:
+    with owned(_path(settings), _store(settings)) as connection, _opened(args.file) as file:
+        imported = Importer(connection).run(_lines(file))
+    for refusal in imported.refusals:
+        name = f"session {refusal.session_id}" if refusal.session_id else "not imported"
+        _say(f"line {refusal.line}: {name}: {refusal.reason}")
+    _say(
+        f"imported {imported.sessions} sessions with {imported.messages} messages, "
+        f"refused {len(imported.refusals)}"
+    )
+    return _FAULT if imported.refusals else _OK
+
+
+def _check(args: Namespace, settings: Settings) -> int:
+    path, store = _path(settings), _store(settings)
+    _refuse_without_store(path, store)
+    if args.repair:
+        with owned(path, store) as connection:
+            checking.repair(connection)
+    checked = checking.check(path, store)
+    sys.stdout.writelines(f"{line}\n" for line in _report(checked))
+    return _OK if checked.is_sound else _FAULT
+
+
+def _report(checked: checking.Checked) -> Iterator[str]:
+    yield f"schema version {checked.version}"
+    yield from (f"{table}: {count} rows" for table, count in checked.counts.items())
+    yield from (f"damaged: {problem}" for problem in checked.problems)
+    if checked.problems:
+        yield "restore a backup, or export what can be read"
+    for fault in checked.index_faults:
+        wrong = "is damaged" if fault.rows is None else f"is wrong for {fault.rows} rows"
+        yield f"search index {fault.name} {wrong}; check --repair fills it anew"
+    yield "ok" if checked.is_sound else "not ok"
+
+
+def _refuse_without_store(path: Path, store: StoreSettings) -> None:
+    if inspect(path, store).kind != "store":
+        raise UnusableDatabaseError(f"{path} holds nothing yet; start the server once")
+
+
+def _path(settings: Settings) -> Path:
+    return settings.data_dir / files.DATABASE_NAME
+
+
+def _store(settings: Settings) -> StoreSettings:
+    return StoreSettings("normal" if settings.durability == "normal" else "full")
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[BinaryIO]:
+    if name == "-":
+        yield sys.stdin.buffer
+        return
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(Path(name).open("rb"))
+        except OSError as error:
+            raise UnusableDatabaseError(f"{name} cannot be read: {error.strerror}") from error
+        yield file
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """Yield lines; of one over limits.IMPORT_LINE_BYTES the pieces, which are no lines."""
+    total = Path(file.name).stat().st_size if isinstance(file.name, str) else 0
+    with _progress("importing") as progress:
+        done = 0
+        while line := file.readline(limits.IMPORT_LINE_BYTES):
+            done += len(line)
+            if total:
+                progress(done, total)
+            yield line
+
+
+@contextmanager
+def _progress(what: str) -> Iterator[Progress]:
+    """Show a bar on a terminal, nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield silent
+        return
+    from rich.console import Console  # noqa: PLC0415  (slow to import, and only for a terminal)
+    from rich.progress import Progress as Bar  # noqa: PLC0415
+
+    with Bar(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text + "\n")

@@ -1,0 +1,147 @@
+"""Checks a database and its search indexes, beside a running server too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import apsw
+import msgspec
+
+from flue_grpc.errors import UnusableDatabaseError
+from flue_grpc.store import opening
+from flue_grpc.store.connections import first_value, open_reader
+from flue_grpc.store.text_index import INDEXES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from flue_grpc.store.text_index import TextIndex
+    from flue_grpc.store.values import StoreSettings
+
+_PROBLEMS_MAX: Final = 100  # SQLite's own limit for one check
+_COUNTED: Final = ("sessions", "messages", "memory_entries")
+
+
+class IndexFault(msgspec.Struct, frozen=True):
+    """A search index that does not say what its rows say; ``rows`` are wrong, or None: damaged."""
+
+    name: str
+    rows: int | None
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """What a check found; only index faults can be repaired.
+
+    ``counts`` are the rows of each table.
+    """
+
+    version: int
+    counts: dict[str, int]
+    problems: tuple[str, ...]
+    index_faults: tuple[IndexFault, ...]
+
+    @property
+    def is_sound(self) -> bool:
+        """Nothing is wrong."""
+        return not self.problems and not self.index_faults
+
+
+def check(path: Path, settings: StoreSettings) -> Checked:
+    """Check the whole database as it is at one moment.
+
+    Reads everything, so it takes about as long as filling the indexes anew.
+    Raises UnusableDatabaseError for a file that is no database of this product.
+    """
+    contents = opening.inspect(path, settings)
+    if contents.kind != "store":
+        raise UnusableDatabaseError(f"{path} holds nothing to check: start the server once")
+    try:
+        connection = open_reader(path, settings)
+        try:
+            with connection:
+                checked = _check(connection, contents.version)
+        finally:
+            connection.close()
+    except apsw.Error as error:
+        raise opening.unusable(path, error) from error
+    return checked
+
+
+def repair(connection: apsw.Connection) -> None:
+    """Drop both search indexes and fill them anew from the rows."""
+    for index in INDEXES:
+        with connection:
+            index.refill(connection)
+
+
+def _check(connection: apsw.Connection, version: int) -> Checked:
+    problems = [
+        *_integrity(connection),
+        *(
+            f"row {row} of {table} refers to a missing row of {parent}"
+            for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check")
+        ),
+    ]
+    damaged = {index.name for index in INDEXES if any(index.name in text for text in problems)}
+    problems = [text for text in problems if not any(name in text for name in damaged)]
+    counts = {
+        table: int(first_value(connection, f"SELECT count(*) FROM {table}")) for table in _COUNTED
+    }
+    faults = [IndexFault(name, None) for name in sorted(damaged)]
+    if not problems:
+        compared = [index for index in INDEXES if index.name not in damaged]
+        faults += [fault for index in compared if (fault := _compare(connection, index))]
+    return Checked(version, counts, tuple(problems), tuple(faults))
+
+
+def _integrity(connection: apsw.Connection) -> list[str]:
+    rows = connection.execute(f"PRAGMA integrity_check({_PROBLEMS_MAX})")
+    return [str(text) for (text,) in rows if text != "ok"]
+
+
+def _compare(connection: apsw.Connection, index: TextIndex) -> IndexFault | None:
+    """Index the rows again, in a temporary database, and compare every token."""
+    fresh = apsw.Connection("")
+    try:
+        fresh.execute(index.schema)
+        with fresh:
+            index.fill(connection, fresh)
+        wrong = set(_differences(_tokens(connection, index), _tokens(fresh, index)))
+        wrong.update(_differences(_sizes(connection, index), _sizes(fresh, index)))
+    except apsw.CorruptError:
+        return IndexFault(index.name, None)
+    finally:
+        fresh.close()
+    return IndexFault(index.name, len(wrong)) if wrong else None
+
+
+def _tokens(connection: apsw.Connection, index: TextIndex) -> Iterator[tuple[Any, int]]:
+    connection.execute(
+        f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.{index.name}_tokens "
+        f"USING fts5vocab(main, {index.name}, instance)"
+    )
+    rows = connection.execute(f'SELECT term, doc, "offset" FROM temp.{index.name}_tokens')
+    return ((row, row[1]) for row in rows)
+
+
+def _sizes(connection: apsw.Connection, index: TextIndex) -> Iterator[tuple[Any, int]]:
+    rows = connection.execute(f"SELECT id, sz FROM {index.name}_docsize ORDER BY id")
+    return ((row, row[0]) for row in rows)
+
+
+def _differences(
+    left: Iterator[tuple[Any, int]], right: Iterator[tuple[Any, int]]
+) -> Iterator[int]:
+    """Merge two streams of (key, row), ordered by key, and yield the row of what only one has."""
+    a, b = next(left, None), next(right, None)
+    while a is not None or b is not None:
+        if b is None or (a is not None and a[0] < b[0]):
+            a, only = next(left, None), a
+        elif a is None or b[0] < a[0]:
+            b, only = next(right, None), b
+        else:
+            a, b = next(left, None), next(right, None)
+            continue
+        if only is not None:
+            yield only[1]

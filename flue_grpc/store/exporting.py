@@ -1,0 +1,153 @@
+"""Exports sessions as JSONL or markdown, beside a running server, in bounded reads."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, Literal, Protocol
+
+import msgspec
+
+from flue_grpc.cancel import NEVER
+from flue_grpc.errors import SessionNotFoundError
+from flue_grpc.store import messages, sessions, times, transfer_lines
+from flue_grpc.store.connections import first_row
+from flue_grpc.store.messages import FROM_START
+from flue_grpc.store.values import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flue_grpc.store.connections import Row
+    from flue_grpc.store.readers import Readers
+    from flue_grpc.store.values import Message, ToolCall
+
+Format = Literal["jsonl", "markdown"]
+_BACKTICKS: Final = re.compile("`+")
+_SESSION_IDS: Final = 256  # read at once
+
+
+class Header(msgspec.Struct, frozen=True):
+    """A session as it was when its export began, and which messages it had."""
+
+    session: Session
+    messages: int
+    last_id: int
+
+
+class Writer(Protocol):
+    """Turns a session and its messages into the bytes of a format."""
+
+    def begin(self, header: Header) -> bytes:
+        """Return what stands before the messages."""
+
+    def message(self, message: Message) -> bytes:
+        """Return one message."""
+
+
+class JsonLines:
+    """The format that ``import`` reads."""
+
+    def begin(self, header: Header) -> bytes:
+        """Return the session's line."""
+        return transfer_lines.session_line(header.session, header.messages)
+
+    def message(self, message: Message) -> bytes:
+        """Return the message's line."""
+        return transfer_lines.message_line(message)
+
+
+class Markdown:
+    """A format for people."""
+
+    def begin(self, header: Header) -> bytes:
+        """Return the session as a heading and its facts."""
+        session = header.session
+        title = " ".join(session.title.split()) or session.id
+        return (
+            f"# {title}\n\n- Session: `{session.id}`\n"
+            f"- Created: {times.to_text(session.created_at)}\n"
+            f"- Updated: {times.to_text(session.updated_at)}\n\n"
+        ).encode()
+
+    def message(self, message: Message) -> bytes:
+        """Return the message under a heading of its own."""
+        heading = [message.role, message.name, message.provider, times.to_text(message.created_at)]
+        parts = [f"## {' · '.join(filter(None, heading))}\n"]
+        if message.content:
+            is_output = message.role == "tool"
+            parts.append(_fenced(message.content, "") if is_output else f"{message.content}\n")
+        parts.extend(_call(call) for call in message.tool_calls)
+        if message.images:
+            parts.append(f"_{len(message.images)} image(s)_\n")
+        return ("\n".join(parts) + "\n").encode()
+
+
+WRITERS: Final[dict[Format, Writer]] = {"jsonl": JsonLines(), "markdown": Markdown()}
+
+
+def export_sessions(readers: Readers, writer: Writer, session_id: str = "") -> Iterator[bytes]:
+    """Yield the bytes of one session, or of all in the order of their ids.
+
+    Raises SessionNotFoundError for an unknown ``session_id``, and when a session
+    is deleted while it is exported: what was yielded of it is incomplete then.
+    """
+    for name in [session_id] if session_id else _session_ids(readers):
+        header = _header(readers, name)
+        if header is None:
+            if session_id:
+                raise sessions.not_found(session_id)
+            continue
+        yield writer.begin(header)
+        yield from _messages(readers, writer, header)
+
+
+def _messages(readers: Readers, writer: Writer, header: Header) -> Iterator[bytes]:
+    count = 0
+    for placed in messages.list_messages(readers, header.session.id, FROM_START, "whole", NEVER):
+        if placed.item.id > header.last_id:
+            break
+        count += 1
+        yield writer.message(placed.item)
+    if count != header.messages:
+        raise SessionNotFoundError(
+            "the session was deleted while it was exported", {"session_id": header.session.id}
+        )
+
+
+def _session_ids(readers: Readers) -> Iterator[str]:
+    # Not in the order of lists: a session that is touched meanwhile must not be missed.
+    condition = "TRUE"
+    bindings: Row = ()
+    while True:
+        sql = f"SELECT id FROM sessions WHERE {condition} ORDER BY id LIMIT {_SESSION_IDS}"
+        with readers.reading() as connection:
+            names = [name for (name,) in connection.execute(sql, bindings)]
+        if not names:
+            return
+        yield from names
+        condition, bindings = "id > ?", (names[-1],)
+
+
+def _header(readers: Readers, session_id: str) -> Header | None:
+    with readers.reading() as connection, connection:
+        row = first_row(
+            connection,
+            """SELECT count(*), ifnull(max(id), 0) FROM messages WHERE session_id = ?""",
+            (session_id,),
+        )
+        try:
+            session = sessions.get(connection, session_id)
+        except SessionNotFoundError:
+            return None
+    return Header(session, *(row or (0, 0)))
+
+
+def _call(call: ToolCall) -> str:
+    heading = f"**Tool call** `{call.name}` `{call.id}`\n\n"
+    return heading + _fenced(call.arguments, "json")
+
+
+def _fenced(text: str, language: str) -> str:
+    longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}\n"
