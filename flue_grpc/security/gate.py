@@ -26,7 +26,7 @@ from flue_grpc.security.roles import Role
 from flue_grpc.security.tokens import TokenFile, create_token_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     import grpc
 
@@ -65,37 +65,35 @@ class TcpSettings(msgspec.Struct, frozen=True):
 
 
 class Gate:
-    """Binds TCP addresses; ``trust`` says how their callers are known.
+    """Says which credentials TCP addresses are served with; ``trust`` is for their calls.
 
     ``notify`` is told, without paths or tokens, of changed files and of faults in
     them. Raises ConfigError when files or settings cannot be used.
     """
 
-    def __init__(self, settings: TcpSettings, notify: Callable[[str], None]) -> None:
-        """Read what the settings name, and make a missing token file."""
-        self._settings = settings
+    def __init__(
+        self, hosts: Iterable[str], settings: TcpSettings, notify: Callable[[str], None]
+    ) -> None:
+        """Check that each of ``hosts`` may be served so, read the files, make a missing token."""
         files = settings.tls_files()
+        if files is None and not settings.insecure_plaintext:
+            for host in hosts:
+                _refuse_exposed(host)
         self._tls = TlsSource(files, notify) if files else None
         authenticator = _authenticator(settings, notify)
         self.trust = Trust(secure=authenticator) if files else Trust(plaintext=authenticator)
 
-    def bind(self, server: grpc.Server, host: str, port: int) -> int:
-        """Serve ``host``, an address or a name, and return the port; 0 picks a free one."""
-        self._check(host)
-        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        try:
-            if self._tls is not None:
-                return server.add_secure_port(address, self._tls.credentials())
-            return server.add_insecure_port(address)
-        except RuntimeError as error:
-            raise ConfigError(f"cannot listen on {address}: it is taken or not ours") from error
+    def credentials(self) -> grpc.ServerCredentials | None:
+        """Make the credentials of an address; None is plaintext."""
+        return self._tls.credentials() if self._tls is not None else None
 
-    def _check(self, host: str) -> None:
-        if self._tls is None and not self._settings.insecure_plaintext and not is_loopback(host):
-            raise ConfigError(
-                f"{host} can be reached from other machines: set tls_cert and tls_key, "
-                "or --insecure-plaintext-tcp behind a sidecar that asks for credentials"
-            )
+
+def _refuse_exposed(host: str) -> None:
+    if not is_loopback(host):
+        raise ConfigError(
+            f"{host} can be reached from other machines: set tls_cert and tls_key, "
+            "or --insecure-plaintext-tcp behind a sidecar that asks for credentials"
+        )
 
 
 def _authenticator(settings: TcpSettings, notify: Callable[[str], None]) -> Authenticator:
