@@ -1,0 +1,166 @@
+// Package connect opens a connection to a server and calls again what broke.
+package connect
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+)
+
+const (
+	// ReceiveBytes is what a client of the Store allows: a message of 32 MiB and
+	// its envelope.
+	ReceiveBytes = 36 << 20
+
+	attempts    = 6
+	firstWait   = 100 * time.Millisecond
+	longestWait = 2 * time.Second
+)
+
+// Target says where a server is. Address is "unix:/path" or "host:port"; CAFile,
+// a PEM file, switches TLS on.
+type Target struct {
+	Address string
+	Token   string
+	CAFile  string
+}
+
+// FromEnvironment reads FLUE_ADDRESS, FLUE_TOKEN_FILE and FLUE_CA_FILE. Without
+// an address it is this user's own server on its default socket.
+func FromEnvironment() (Target, error) {
+	target := Target{Address: os.Getenv("FLUE_ADDRESS"), CAFile: os.Getenv("FLUE_CA_FILE")}
+	if target.Address == "" {
+		target.Address = "unix:" + defaultSocket()
+	}
+	if file := os.Getenv("FLUE_TOKEN_FILE"); file != "" {
+		token, err := readToken(file)
+		if err != nil {
+			return Target{}, err
+		}
+		target.Token = token
+	}
+	return target, nil
+}
+
+// Dial prepares a connection, which is made by the first call.
+func Dial(target Target) (*grpc.ClientConn, error) {
+	transport := insecure.NewCredentials()
+	if target.CAFile != "" {
+		pem, err := os.ReadFile(target.CAFile)
+		if err != nil {
+			return nil, err
+		}
+		roots := x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s holds no certificate", target.CAFile)
+		}
+		transport = credentials.NewTLS(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12})
+	}
+	options := []grpc.DialOption{
+		grpc.WithTransportCredentials(transport),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(ReceiveBytes)),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: time.Minute, Timeout: 20 * time.Second}),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: firstWait, Multiplier: 2, Jitter: 0.2, MaxDelay: longestWait},
+			MinConnectTimeout: 5 * time.Second,
+		}),
+	}
+	if target.Token != "" {
+		options = append(options, grpc.WithPerRPCCredentials(bearer{target}))
+	}
+	return grpc.NewClient(target.Address, options...)
+}
+
+// Resume runs call until it ends well, waiting longer after each failure. call
+// reports whether it made progress, which forgives earlier failures, and starts
+// from wherever it came to. Only broken streams are worth another call: the
+// server or the connection went away, or it cut off a reader that paused.
+func Resume(ctx context.Context, call func(context.Context) (progressed bool, err error)) error {
+	failures := 0
+	for {
+		progressed, err := call(ctx)
+		code := status.Code(err)
+		if err == nil || (code != codes.Unavailable && code != codes.Aborted) {
+			return err
+		}
+		if progressed {
+			failures = 0
+		}
+		failures++
+		if failures == attempts {
+			return err
+		}
+		wait := min(longestWait, firstWait<<(failures-1))
+		wait = wait/2 + rand.N(wait/2)
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-time.After(wait):
+		}
+	}
+}
+
+// bearer sends the token with every call, over plaintext only where nobody else
+// can listen.
+type bearer struct{ target Target }
+
+func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{"authorization": "Bearer " + b.target.Token}, nil
+}
+
+func (b bearer) RequireTransportSecurity() bool {
+	if strings.HasPrefix(b.target.Address, "unix:") {
+		return false
+	}
+	host, _, err := net.SplitHostPort(b.target.Address)
+	address := net.ParseIP(host)
+	return err != nil || address == nil || !address.IsLoopback()
+}
+
+// readToken takes the first token of a server's token file, whose lines are
+// "ROLE TOKEN NAME", or of a file that holds just a token.
+func readToken(file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		switch {
+		case len(fields) == 0 || strings.HasPrefix(fields[0], "#"):
+		case len(fields) == 3:
+			return fields[1], nil
+		default:
+			return fields[0], nil
+		}
+	}
+	return "", fmt.Errorf("there is no token in %s", file)
+}
+
+func defaultSocket() string {
+	if runtime := os.Getenv("XDG_RUNTIME_DIR"); runtime != "" {
+		return filepath.Join(runtime, "flue-grpc", "flue.sock")
+	}
+	data := os.Getenv("XDG_DATA_HOME")
+	if data == "" {
+		home, _ := os.UserHomeDir()
+		data = filepath.Join(home, ".local", "share")
+	}
+	return filepath.Join(data, "flue-grpc", "flue.sock")
+}

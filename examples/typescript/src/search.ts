@@ -1,0 +1,22 @@
+// Prints the messages that hold a text, as they are found.
+import { create } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import { AgentIndex, SearchRequestSchema } from "flue-grpc/agentindex/v1";
+
+import { isBroken, openTransport } from "./connect.js";
+import { showHit } from "./show.js";
+import { resume, targetFromEnvironment } from "./target.js";
+
+const [query] = process.argv.slice(2);
+if (!query) throw new Error("usage: search TEXT");
+const client = createClient(AgentIndex, openTransport(targetFromEnvironment()));
+const request = create(SearchRequestSchema, { query });
+
+await resume(async (progressed) => {
+  for await (const response of client.search(request)) {
+    response.hits.forEach(showHit);
+    request.pageToken = response.nextPageToken;
+    progressed();
+  }
+}, isBroken);
+process.exit();

@@ -1,0 +1,1 @@
+"""How sessions, messages and figures look to a person."""

@@ -1,0 +1,153 @@
+"""RPCs with grpcurl and ``buf curl``, which learn the services by reflection."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import grpc
+from google.protobuf.json_format import MessageToDict
+from google.rpc.error_details_pb2 import ErrorInfo
+from steps import CallFailedError
+
+from flue_grpc.limits import CLIENT_RECEIVE_BYTES
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+PACKAGES = {"Store": "flue.store.v1", "AgentIndex": "flue.agentindex.v1"}
+CODES = {code.value[0]: code.name for code in grpc.StatusCode}
+
+# A command that has ended is all there is to see of it: nothing to interrupt.
+LIVE = {"break_after", "until", "when_caught_up", "append", "write", "remove"}
+
+
+def is_live(steps: list[dict[str, Any]]) -> bool:
+    """Say whether some step needs a call that is still running."""
+    return any(LIVE & step.keys() or is_live(step.get("steps", [])) for step in steps)
+
+
+class ToolCaller:
+    """Runs one command for each call and reads what it prints."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+
+    def can_run(self, steps: list[dict[str, Any]]) -> bool:
+        """Run what needs no call that is still running."""
+        return not is_live(steps)
+
+    def close(self) -> None:
+        """Do nothing: no command is left."""
+
+    def command(self, method: str, token: str, seconds: float) -> list[str]:
+        """Compose the command line."""
+        raise NotImplementedError
+
+    def failure(self, text: str) -> dict[str, Any]:
+        """Read what the command says about a failed call."""
+        raise NotImplementedError
+
+    def call(self, method: str, request: Any, token: str, seconds: float) -> Any:
+        """Make a unary call."""
+        return next(self.stream(method, request, token, seconds))
+
+    def stream(self, method: str, request: Any, token: str, seconds: float) -> Iterator[Any]:
+        """Make a call and yield its responses; they are all there by then."""
+        done = subprocess.run(
+            self.command(method, token, seconds),
+            input=json.dumps(request),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=seconds + 30,
+        )
+        yield from documents(done.stdout)
+        if done.returncode:
+            raise CallFailedError(self.failure(done.stderr))
+
+    def full_name(self, method: str) -> str:
+        """Name a method with its package."""
+        return f"{PACKAGES[method.split('/')[0]]}.{method}"
+
+
+class GrpcurlCaller(ToolCaller):
+    """Makes every call with grpcurl."""
+
+    def command(self, method: str, token: str, seconds: float) -> list[str]:
+        """Compose a grpcurl command."""
+        options = ["-format-error", "-max-msg-sz", str(CLIENT_RECEIVE_BYTES)]
+        options += ["-max-time", str(seconds), "-d", "@"]
+        if token:
+            options += ["-H", f"authorization: Bearer {token}"]
+        options += ["-cacert", self.options.ca] if self.options.ca else ["-plaintext"]
+        return [self.options.command, *options, self.options.address, self.full_name(method)]
+
+    def failure(self, text: str) -> dict[str, Any]:
+        """Read the status that grpcurl prints as JSON."""
+        status = next(documents(text), None)
+        if not isinstance(status, dict):
+            return {"code": "UNKNOWN", "message": text}
+        found = {"code": CODES[status.get("code", 2)], "message": status.get("message", "")}
+        for detail in status.get("details", []):
+            if detail["@type"].endswith("/google.rpc.ErrorInfo"):
+                found |= {key: detail.get(key) for key in ("reason", "metadata", "domain")}
+        return found
+
+
+class BufCaller(ToolCaller):
+    """Makes every call with ``buf curl``."""
+
+    def command(self, method: str, token: str, seconds: float) -> list[str]:
+        """Compose a ``buf curl`` command; it has no deadline of its own."""
+        options = ["--protocol", "grpc", "--data", "@-"]
+        address = self.options.address
+        if address.startswith("unix:"):
+            options += ["--unix-socket", address.removeprefix("unix:")]
+            address = "localhost"
+        if token:
+            options += ["--header", f"authorization: Bearer {token}"]
+            options += ["--reflect-header", f"authorization: Bearer {token}"]
+        if self.options.ca:
+            options += ["--cacert", self.options.ca]
+            return [self.options.command, "curl", *options, self.url("https", address, method)]
+        options.append("--http2-prior-knowledge")
+        return [self.options.command, "curl", *options, self.url("http", address, method)]
+
+    def url(self, scheme: str, address: str, method: str) -> str:
+        """Name a method as an address."""
+        return f"{scheme}://{address}/{self.full_name(method)}"
+
+    def failure(self, text: str) -> dict[str, Any]:
+        """Read the error that buf prints as JSON; its details are base64."""
+        error = next(documents(text), None)
+        if not isinstance(error, dict):
+            return {"code": "UNKNOWN", "message": text}
+        found = {"code": buf_code(error["code"]), "message": error.get("message", "")}
+        for detail in error.get("details", []):
+            if detail["type"].endswith("google.rpc.ErrorInfo"):
+                padded = detail["value"] + "=" * (-len(detail["value"]) % 4)
+                found |= MessageToDict(ErrorInfo.FromString(base64.b64decode(padded)))
+        return found
+
+
+def buf_code(name: str) -> str:
+    """Spell a code of Connect as gRPC does."""
+    upper = name.upper()
+    return "CANCELLED" if upper == "CANCELED" else upper
+
+
+def documents(text: str) -> Iterator[Any]:
+    """Yield the JSON documents that follow one another in ``text``."""
+    decoder = json.JSONDecoder()
+    rest = text.lstrip()
+    while rest.startswith(("{", "[")):
+        try:
+            document, end = decoder.raw_decode(rest)
+        except json.JSONDecodeError:
+            return
+        yield document
+        rest = rest[end:].lstrip()
