@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -52,14 +53,19 @@ def load(flags: Mapping[str, object], environment: Environment) -> Configuration
         _from_environment(environment, abouts),
         _from_file(flags, environment, abouts),
     )
-    values: dict[str, Any] = {}
-    origins: dict[str, str] = {}
-    for name, about in abouts.items():
-        values[name], origins[name] = _resolve(name, about, sources, environment)
-    if not values["listen"]:
-        socket = default_socket(environment, values["data_dir"])
-        values["listen"] = (f"unix:{socket}",)
-    return Configuration(Settings(**values), origins)
+    return _combine(sources, environment)
+
+
+def combine(given: Mapping[str, object], environment: Environment = os.environ) -> Configuration:
+    """Make settings of given values and of defaults alone, for a program that embeds us.
+
+    ``environment`` decides where the defaults lie. Raises ConfigError.
+    """
+    for name in given:
+        if name not in all_settings():
+            raise ConfigError(f"unknown setting {name!r}{_suggestion(name, all_settings())}")
+    source = _Source(given, dict.fromkeys(given, "given"))
+    return _combine((source,), environment)
 
 
 def config_path(flags: Mapping[str, object], environment: Environment) -> tuple[Path, bool]:
@@ -68,6 +74,18 @@ def config_path(flags: Mapping[str, object], environment: Environment) -> tuple[
     if asked:
         return Path(str(asked)).expanduser().absolute(), True
     return xdg(environment, "XDG_CONFIG_HOME", ".config") / "flue" / "grpc.toml", False
+
+
+def _combine(sources: tuple[_Source, ...], environment: Environment) -> Configuration:
+    abouts = all_settings()
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for name, about in abouts.items():
+        values[name], origins[name] = _resolve(name, about, sources, environment)
+    if not values["listen"]:
+        socket = default_socket(environment, values["data_dir"])
+        values["listen"] = (f"unix:{socket}",)
+    return Configuration(Settings(**values), origins)
 
 
 def _resolve(

@@ -59,10 +59,11 @@ def seconds(value: object) -> float:
 
 def path(value: object) -> Path:
     """Read a path; ``~`` is the home, a relative one is taken from here."""
-    if not isinstance(value, str) or not value or "\0" in value:
+    text = str(value) if isinstance(value, (str, Path)) else ""
+    if not text or "\0" in text:
         raise ValueError("a path")
     try:
-        return Path(value).expanduser().absolute()
+        return Path(text).expanduser().absolute()
     except RuntimeError as error:
         raise ValueError("a path whose home directory is known") from error
 

@@ -5,10 +5,11 @@ Each function returns what the domain takes, or raises the error that names the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from flue_grpc.errors import (
     BadCombinationError,
+    BadDirectionError,
     BadEnumError,
     BadLimitError,
     BadOffsetError,
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _FIRST_SECOND: Final = -62_135_596_800  # 0001-01-01
 _LAST_SECOND: Final = 253_402_300_799  # 9999-12-31
+T = TypeVar("T")
+
 _NANOS: Final = 1_000_000_000
 
 
@@ -48,22 +51,26 @@ def offset(value: int, field: str = "offset") -> int:
     return value
 
 
-def optional_offset(request: Message) -> int | None:
+def optional_offset(request: Any) -> int | None:  # noqa: ANN401  (several have one)
     """Read the offset of a request that need not have one."""
-    if not request.HasField("offset"):
-        return None
-    value: int = getattr(request, "offset")  # noqa: B009  (each request has its own type)
-    return offset(value)
+    return offset(request.offset) if request.HasField("offset") else None
 
 
-def known(value: int, names: Mapping[int, str], field: str) -> str:
-    """Translate an enum value whose table holds every value that may be sent."""
+def direction(value: int, names: Mapping[int, T]) -> T:
+    """Translate a direction."""
     if value not in names:
-        raise BadEnumError("the value is not one of the enum", field, {"value": str(value)})
+        raise BadDirectionError("the direction is not one of the enum", metadata=_shown(value))
     return names[value]
 
 
-def all_known(values: Iterable[int], names: Mapping[int, str], field: str) -> tuple[str, ...]:
+def known(value: int, names: Mapping[int, T], field: str) -> T:
+    """Translate an enum value; ``names`` holds every value that may be sent."""
+    if value not in names:
+        raise BadEnumError("the value is not one of the enum", field, _shown(value))
+    return names[value]
+
+
+def all_known(values: Iterable[int], names: Mapping[int, T], field: str) -> tuple[T, ...]:
     """Translate a list of enum values."""
     return tuple(known(value, names, field) for value in values)
 
@@ -88,3 +95,7 @@ def span(request: Message) -> tuple[int | None, int | None]:
     if len(exact) == len(times) and exact[0] >= exact[1]:
         raise BadCombinationError("since must be before until", "since")
     return times[0], times[1]
+
+
+def _shown(value: int) -> Mapping[str, str]:
+    return {"value": str(value)}

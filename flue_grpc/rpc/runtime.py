@@ -16,6 +16,7 @@ from flue_grpc.rpc.interceptors.chain import Registrar
 from flue_grpc.rpc.interceptors.deadlines import Deadlines, Patiences
 from flue_grpc.rpc.interceptors.drain import Drain
 from flue_grpc.rpc.interceptors.errors import Errors
+from flue_grpc.rpc.reflection import NAMES as REFLECTION_NAMES
 from flue_grpc.rpc.workers import CallWorkers
 
 if TYPE_CHECKING:
@@ -28,14 +29,10 @@ if TYPE_CHECKING:
 
 STORE_NAME: Final = "flue.store.v1.Store"
 AGENT_INDEX_NAME: Final = "flue.agentindex.v1.AgentIndex"
-_REFLECTION_NAMES: Final = (
-    "grpc.reflection.v1.ServerReflection",
-    "grpc.reflection.v1alpha.ServerReflection",
-)
 _KINDS: Final[Mapping[str, Kind]] = {
     HEALTH_NAME: Kind.HEALTH,
     f"/{AGENT_INDEX_NAME}/Watch": Kind.LIVE,
-    **dict.fromkeys(_REFLECTION_NAMES, Kind.REFLECTION),
+    **dict.fromkeys(REFLECTION_NAMES, Kind.REFLECTION),
 }
 
 
@@ -88,12 +85,17 @@ class Runtime:
         add_health(self.health, registrar)
 
     def begin_drain(self) -> None:
-        """Say NOT_SERVING, refuse new calls, and end the streams that have no end."""
-        self.health.close()
-        self.drain.begin()
+        """Say NOT_SERVING, refuse new calls, and end the streams that have no end.
+
+        Calls whose request has not come end too. Again does nothing.
+        """
+        if not self.drain.is_draining:
+            self.health.close()
+            self.drain.begin()
+            self.workers.end_unread()
 
     def close(self) -> None:
         """Free the threads; calls are over by now."""
-        self.health.close()
-        self.workers.shutdown(wait=True, cancel_futures=True)
+        self.begin_drain()
+        self.workers.shutdown(wait=not self.drain.running, cancel_futures=True)
         self.guard.close()

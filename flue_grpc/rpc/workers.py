@@ -97,6 +97,13 @@ class CallWorkers(ThreadPoolExecutor):
         call.read(self._serve)
         return call.done
 
+    def end_unread(self) -> None:
+        """End the calls whose request has not arrived."""
+        with self._unread_lock:
+            waiting = tuple(self._unread.values())
+        for call in waiting:
+            call.end(grpc.StatusCode.UNAVAILABLE, "the server is shutting down")
+
     def _serve(self, call: _UnreadCall) -> None:
         with self._unread_lock:
             self._unread.pop(id(call), None)

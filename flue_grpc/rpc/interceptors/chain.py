@@ -45,6 +45,11 @@ class Registrar:
         self._workers = workers
         self._interceptors = tuple(interceptors)
         self._kinds = kinds
+        self.services: list[str] = []
+
+    def as_server(self) -> grpc.Server:
+        """Pass for the server that generated code wants to see."""
+        return cast("grpc.Server", self)
 
     def add_generic_rpc_handlers(self, handlers: object) -> None:
         """Ignore what ``add_registered_method_handlers`` brings as well."""
@@ -53,6 +58,7 @@ class Registrar:
         self, service: str, handlers: Mapping[str, grpc.RpcMethodHandler[Any, Any]]
     ) -> None:
         """Register the handlers of a service, each with the interceptors around it."""
+        self.services.append(service)
         around = {
             name: self._intercept(f"/{service}/{name}", handler)
             for name, handler in handlers.items()

@@ -1,0 +1,64 @@
+"""The command ``flue-grpc``. Imports little, so that ``--help`` is there at once."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from flue_grpc.errors import StartupError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Each module of flue_grpc.commands has add_parsers(subparsers), which sets `run`.
+COMMANDS: Final = ("serve", "config", "health")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns its exit code, 2 for one that cannot start."""
+    parsed = make_parser().parse_args(arguments)
+    try:
+        code: int = parsed.run(parsed)
+    except StartupError as error:
+        print(f"flue-grpc: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output has enough; Python would complain at exit.
+        sys.stderr.close()
+        return 141
+    return code
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Make the parser with every command."""
+    parser = argparse.ArgumentParser(
+        prog="flue-grpc",
+        description="An agent daemon's store, and an index over the transcripts of "
+        "Claude Code, Codex and Pi, over gRPC.",
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name in COMMANDS:
+        import_module(f"flue_grpc.commands.{name}").add_parsers(subparsers)
+    return parser
+
+
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for: that takes as long as all the rest."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        del namespace, values, option_string
+        from importlib.metadata import version
+
+        print("flue-grpc", version("flue-grpc"))
+        parser.exit()

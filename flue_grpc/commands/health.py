@@ -1,0 +1,64 @@
+"""``flue-grpc health``: asks a running server whether it serves; for probes."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from flue_grpc.commands.options import add_settings, configuration_of
+
+if TYPE_CHECKING:
+    import argparse
+
+_SECONDS: Final = 5.0
+_NOT_SERVING: Final = 1
+_NO_ANSWER: Final = 2
+
+
+def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "health",
+        help="ask a running server whether it serves",
+        description="Exit code 0: it serves; 1: it does not; 2: it did not answer.",
+    )
+    parser.add_argument(
+        "service",
+        nargs="?",
+        default="",
+        help="flue.store.v1.Store or flue.agentindex.v1.AgentIndex (default: both)",
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=_SECONDS, metavar="SECONDS", help="wait this long"
+    )
+    add_settings(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ask the first address of the settings and print the answer."""
+    address = configuration_of(arguments).settings.listen[0]
+    status = _ask(address, arguments.service, arguments.timeout)
+    if status is None:
+        print(f"flue-grpc: no answer from {address}", file=sys.stderr)
+        return _NO_ANSWER
+    print(status)
+    return 0 if status == "SERVING" else _NOT_SERVING
+
+
+def _ask(address: str, service: str, seconds: float) -> str | None:
+    import grpc
+    from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+    from flue_grpc.listeners import parse_address
+
+    with grpc.insecure_channel(parse_address(address).target) as channel:
+        try:
+            stub: Any = health_pb2_grpc.HealthStub(channel)
+            answer = stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=seconds)
+        except grpc.RpcError as error:
+            if error.code() is grpc.StatusCode.NOT_FOUND:
+                return "SERVICE_UNKNOWN"
+            return None
+    name: str = health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status)
+    return name

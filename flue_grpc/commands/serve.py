@@ -1,0 +1,108 @@
+"""``flue-grpc serve``: runs the server until it is told to stop."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING, Final
+
+from flue_grpc.commands.options import add_settings, configuration_of
+
+if TYPE_CHECKING:
+    import argparse
+    from types import FrameType
+
+    from flue_grpc.listeners import Address
+    from flue_grpc.server import Server
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_PROGRESS_SECONDS: Final = 0.2
+_EXAMPLE: Final = "flue.agentindex.v1.AgentIndex/Snapshot"
+
+
+def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "serve",
+        help="run the server",
+        description="Serves the Store and the AgentIndex until SIGTERM or Ctrl-C; "
+        "a second one ends it at once.",
+    )
+    add_settings(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until a signal comes; 0 when everything was closed in order."""
+    configuration = configuration_of(arguments)
+    from flue_grpc.logs import start_logging
+
+    start_logging(configuration.settings, sys.stderr)
+    stopping = _stop_on_signals()
+    from flue_grpc.server import Server
+
+    server = Server(configuration)
+    try:
+        if not stopping.is_set():
+            server.start()
+            _say(server.addresses)
+            _show_first_sweep(server, stopping)
+        stopping.wait()
+    finally:
+        server.stop()
+    return 0
+
+
+def _stop_on_signals() -> threading.Event:
+    """Set the event at the first signal; end the process at the second."""
+    stopping = threading.Event()
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        del frame
+        if stopping.is_set():
+            os._exit(128 + number)
+        stopping.set()
+
+    for number in _SIGNALS:
+        signal.signal(number, handle)
+    return stopping
+
+
+def _say(addresses: tuple[Address, ...]) -> None:
+    """Print where to connect, and two lines to paste."""
+    for address in addresses:
+        print(f"flue-grpc listens on {address}")
+    for line in example_lines(addresses[0]):
+        print(f"  {line}")
+    sys.stdout.flush()
+
+
+def example_lines(address: Address) -> tuple[str, str]:
+    """Write the command lines that list the sessions, with grpcurl and with buf."""
+    from flue_grpc.listeners import UnixAddress
+
+    curl = "buf curl --protocol grpc --http2-prior-knowledge"
+    if isinstance(address, UnixAddress):
+        path = shlex.quote(str(address.path))
+        return (
+            f"grpcurl -plaintext -unix {path} {_EXAMPLE}",
+            f"{curl} --unix-socket {path} http://localhost/{_EXAMPLE}",
+        )
+    return (f"grpcurl -plaintext {address} {_EXAMPLE}", f"{curl} http://{address}/{_EXAMPLE}")
+
+
+def _show_first_sweep(server: Server, stopping: threading.Event) -> None:
+    """Show how far the first sweep is, while a person looks on."""
+    if not sys.stderr.isatty():
+        return
+    index = server.services.index
+    while index.building and not stopping.wait(_PROGRESS_SECONDS):
+        progress = index.progress
+        if progress.of_bytes:
+            share = 100 * progress.bytes // progress.of_bytes
+            line = f"  reading transcripts: {progress.files} of {progress.of_files}, {share} %"
+            print(f"\r{line}\x1b[K", end="", file=sys.stderr, flush=True)
+    print("\r\x1b[K", end="", file=sys.stderr, flush=True)

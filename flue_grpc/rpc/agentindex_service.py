@@ -1,0 +1,164 @@
+"""``flue.agentindex.v1.AgentIndex``: translates requests to the domain and its values back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NoReturn
+
+import grpc
+
+from flue.agentindex.v1 import agent_index_pb2 as pb
+from flue.agentindex.v1 import agent_index_pb2_grpc
+from flue_grpc.agentindex.snapshots import SnapshotCursor, SnapshotFilter
+from flue_grpc.agentindex.usage import UsageCursor, UsageQuery
+from flue_grpc.errors import BadCombinationError, BadEnumError
+from flue_grpc.rpc import convert_agentindex as convert
+from flue_grpc.rpc import requests
+from flue_grpc.rpc.batching import Shape
+from flue_grpc.rpc.calls import ContextCancel
+from flue_grpc.rpc.page_token import PageTokens
+from flue_grpc.rpc.pages import pages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flue_grpc.agentindex.index import AgentIndex
+    from flue_grpc.agentindex.usage import GroupBy
+    from flue_grpc.settings import Settings
+
+_SUMMARIES: Final = Shape(
+    pb.SnapshotResponse, lambda response: response.summaries, convert.add_summary
+)
+_ROWS: Final = Shape(pb.UsageResponse, lambda response: response.rows, convert.add_row)
+
+
+class AgentIndexService(agent_index_pb2_grpc.AgentIndexServicer):
+    """One method per RPC; domain errors pass through to the interceptors."""
+
+    def __init__(self, index: AgentIndex, settings: Settings) -> None:
+        """Serve an open index with the limits of the settings."""
+        self._index = index
+        self._settings = settings
+
+    def Snapshot(
+        self, request: pb.SnapshotRequest, context: grpc.ServicerContext
+    ) -> Iterator[pb.SnapshotResponse]:
+        """List sessions."""
+        limit, tokens = requests.limit(request.limit), PageTokens(request)
+        since, until = requests.span(request)
+        after = tokens.decode(request.page_token, SnapshotCursor)
+        wanted = SnapshotFilter(
+            tuple(request.tools), request.cwd, since, until, request.include_subagents
+        )
+        view = self._index.snapshot(wanted, after, ContextCancel(context))
+        for response in pages(view.items, _SUMMARIES, limit, tokens):
+            response.building = view.building
+            response.hidden_subagents = view.hidden_subagents
+            yield response
+
+    def Resolve(
+        self, request: pb.ResolveRequest, context: grpc.ServicerContext
+    ) -> pb.ResolveResponse:
+        """Return one session."""
+        del context
+        response = pb.ResolveResponse()
+        convert.fill_summary(response.summary, self._index.resolve(request.tool, request.id))
+        return response
+
+    def ReadPage(
+        self, request: pb.ReadPageRequest, context: grpc.ServicerContext
+    ) -> pb.ReadPageResponse:
+        """Return one page."""
+        settings = self._settings
+        page = self._index.read_page(
+            request.tool,
+            request.id,
+            requests.optional_offset(request),
+            requests.direction(request.direction, convert.DIRECTIONS),
+            requests.limit(request.limit, settings.page_default, settings.page_max),
+            request.revision,
+            ContextCancel(context),
+        )
+        response = pb.ReadPageResponse()
+        convert.fill_page(response.page, page)
+        return response
+
+    def ReadTranscript(
+        self, request: pb.ReadTranscriptRequest, context: grpc.ServicerContext
+    ) -> Iterator[pb.ReadTranscriptResponse]:
+        """Return consecutive pages."""
+        direction = requests.direction(request.direction, convert.DIRECTIONS)
+        if request.follow and direction == "backward":
+            raise BadCombinationError("a transcript is followed forward only", "follow")
+        if request.follow:
+            _not_served_yet(context, "follow")
+        read = self._index.read_transcript(
+            request.tool,
+            request.id,
+            requests.optional_offset(request),
+            direction,
+            requests.limit(request.limit),
+            request.revision,
+            ContextCancel(context),
+        )
+        for page in read:
+            response = pb.ReadTranscriptResponse()
+            convert.fill_page(response.page, page)
+            yield response
+
+    def ReadMessage(
+        self, request: pb.ReadMessageRequest, context: grpc.ServicerContext
+    ) -> Iterator[pb.ReadMessageResponse]:
+        """Return a whole text."""
+        pieces = self._index.read_message(
+            request.tool,
+            request.id,
+            requests.offset(request.offset),
+            requests.offset(request.index, "index"),
+            request.revision,
+            ContextCancel(context),
+        )
+        for piece in pieces:
+            yield pb.ReadMessageResponse(text=piece)
+
+    def Search(
+        self, request: pb.SearchRequest, context: grpc.ServicerContext
+    ) -> Iterator[pb.SearchResponse]:
+        """Search messages."""
+        _not_served_yet(context, "Search")
+
+    def Watch(
+        self, request: pb.WatchRequest, context: grpc.ServicerContext
+    ) -> Iterator[pb.WatchResponse]:
+        """Stream changes."""
+        _not_served_yet(context, "Watch")
+
+    def Usage(
+        self, request: pb.UsageRequest, context: grpc.ServicerContext
+    ) -> Iterator[pb.UsageResponse]:
+        """Sum tokens and costs."""
+        limit, tokens = requests.limit(request.limit), PageTokens(request)
+        since, until = requests.span(request)
+        query = UsageQuery(
+            tuple(request.tools),
+            request.cwd,
+            since,
+            until,
+            _groups(request),
+            request.time_zone,
+        )
+        after = tokens.decode(request.page_token, UsageCursor)
+        view = self._index.usage(query, after, ContextCancel(context))
+        for response in pages(view.items, _ROWS, limit, tokens):
+            response.building = view.building
+            yield response
+
+
+def _groups(request: pb.UsageRequest) -> tuple[GroupBy, ...]:
+    groups = requests.all_known(request.group_by, convert.GROUPS, "group_by")
+    if len(set(groups)) < len(groups):
+        raise BadEnumError("a key of group_by stands there once", "group_by")
+    return groups
+
+
+def _not_served_yet(context: grpc.ServicerContext, what: str) -> NoReturn:
+    context.abort(grpc.StatusCode.UNIMPLEMENTED, f"{what} is not served yet")

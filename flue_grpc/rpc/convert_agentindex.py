@@ -1,0 +1,179 @@
+"""Values of the transcript index to protobuf.
+
+``add_…`` functions build a message inside the response that will hold it, which
+saves a copy, and return an upper bound of its serialised size.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from flue.agentindex.v1 import agent_index_pb2 as pb
+from flue_grpc.rpc.convert_store import set_time
+from flue_grpc.rpc.sizes import SCALARS_BYTES, TEXT_BYTES, text_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
+
+    from flue_grpc.agentindex.usage import GroupBy, UsageRow
+    from flue_grpc.agentindex.values import (
+        Direction,
+        Kind,
+        Message,
+        Page,
+        Role,
+        Summary,
+        TokenUsage,
+    )
+
+    Summaries = RepeatedCompositeFieldContainer[pb.Summary]
+    Messages = RepeatedCompositeFieldContainer[pb.Message]
+    Rows = RepeatedCompositeFieldContainer[pb.UsageRow]
+
+DIRECTIONS: Final[Mapping[int, Direction]] = MappingProxyType(
+    {
+        pb.DIRECTION_UNSPECIFIED: "forward",
+        pb.DIRECTION_FORWARD: "forward",
+        pb.DIRECTION_BACKWARD: "backward",
+    }
+)
+ROLES: Final[Mapping[int, Role]] = MappingProxyType(
+    {pb.ROLE_USER: "user", pb.ROLE_ASSISTANT: "assistant", pb.ROLE_SYSTEM: "system"}
+)
+KINDS: Final[Mapping[int, Kind]] = MappingProxyType(
+    {
+        pb.KIND_TEXT: "text",
+        pb.KIND_THINKING: "thinking",
+        pb.KIND_TOOL_CALL: "tool_call",
+        pb.KIND_TOOL_RESULT: "tool_result",
+    }
+)
+GROUPS: Final[Mapping[int, GroupBy]] = MappingProxyType(
+    {
+        pb.GROUP_BY_DAY: "day",
+        pb.GROUP_BY_MODEL: "model",
+        pb.GROUP_BY_TOOL: "tool",
+        pb.GROUP_BY_CWD: "cwd",
+        pb.GROUP_BY_SESSION: "session",
+    }
+)
+_ROLE_NUMBERS: Final = MappingProxyType({name: number for number, name in ROLES.items()})
+_KIND_NUMBERS: Final = MappingProxyType({name: number for number, name in KINDS.items()})
+
+
+def fill_summary(target: pb.Summary, summary: Summary) -> int:
+    """Set every field of a summary and return a bound of its size."""
+    target.id = summary.id
+    target.tool = summary.tool
+    target.cwd = summary.cwd
+    target.title = summary.title
+    target.first_prompt = summary.first_prompt
+    if summary.started_at is not None:
+        set_time(target.started_at, summary.started_at)
+    if summary.ended_at is not None:
+        set_time(target.ended_at, summary.ended_at)
+    target.message_count = summary.message_count
+    target.tool_call_count = summary.tool_call_count
+    target.models.extend(summary.models)
+    _fill_tokens(target.tokens, summary.tokens)
+    if summary.cost_usd is not None:
+        target.cost_usd = summary.cost_usd
+    target.file_size = summary.file_size
+    target.prompt_count = summary.prompt_count
+    target.parent_id = summary.parent_id
+    target.git_branch = summary.git_branch
+    target.tool_version = summary.tool_version
+    _fill_tokens(target.subagent_tokens, summary.subagent_tokens)
+    set_time(target.updated_at, summary.updated_at)
+    target.revision = summary.revision
+    return _fill_resume(target, summary) + _summary_bytes(summary)
+
+
+def add_summary(items: Summaries, summary: Summary) -> int:
+    """Append a summary."""
+    return fill_summary(items.add(), summary)
+
+
+def fill_page(target: pb.Page, page: Page) -> None:
+    """Set every field of a page."""
+    messages = target.messages
+    for message in page.messages:
+        _add_message(messages, message)
+    target.start = page.start
+    target.next = page.next
+    target.eof = page.eof
+    target.file_size = page.file_size
+    target.revision = page.revision
+
+
+def add_row(items: Rows, row: UsageRow) -> int:
+    """Append a row of usage."""
+    target = items.add(
+        keys=row.keys, session_count=row.session_count, message_count=row.message_count
+    )
+    _fill_tokens(target.tokens, row.tokens)
+    if row.cost_usd is not None:
+        target.cost_usd = row.cost_usd
+    return SCALARS_BYTES + len(row.keys) * TEXT_BYTES + text_bytes(*row.keys)
+
+
+def _add_message(items: Messages, message: Message) -> None:
+    target = items.add(
+        role=_ROLE_NUMBERS[message.role],
+        kind=_KIND_NUMBERS[message.kind],
+        text=message.text,
+        offset=message.offset,
+        index=message.index,
+        text_size=message.text_size,
+    )
+    if message.ts is not None:
+        set_time(target.ts, message.ts)
+    if message.model:
+        target.model = message.model
+    if message.tool_name:
+        target.tool_name = message.tool_name
+    if message.call_id:
+        target.call_id = message.call_id
+    if message.sidechain:
+        target.sidechain = True
+    if message.truncated:
+        target.truncated = True
+    if message.is_error:
+        target.is_error = True
+
+
+def _fill_tokens(target: pb.TokenUsage, tokens: TokenUsage) -> None:
+    target.SetInParent()
+    target.input = tokens.input
+    target.output = tokens.output
+    target.cache_read = tokens.cache_read
+    target.cache_write = tokens.cache_write
+
+
+def _fill_resume(target: pb.Summary, summary: Summary) -> int:
+    resume = summary.resume
+    if resume is None:
+        return 0
+    target.resume.command = resume.command
+    target.resume.args.extend(resume.args)
+    target.resume.dir = resume.dir
+    return SCALARS_BYTES + text_bytes(resume.command, resume.dir, *resume.args)
+
+
+def _summary_bytes(summary: Summary) -> int:
+    texts = (
+        summary.id,
+        summary.tool,
+        summary.cwd,
+        summary.title,
+        summary.first_prompt,
+        summary.parent_id,
+        summary.git_branch,
+        summary.tool_version,
+        summary.revision,
+        *summary.models,
+    )
+    return 2 * SCALARS_BYTES + len(summary.models) * TEXT_BYTES + text_bytes(*texts)

@@ -1,0 +1,88 @@
+"""A server of our own: options, addresses, start and shutdown."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Final
+
+import grpc
+
+from flue_grpc import limits
+from flue_grpc.errors import ConfigError
+from flue_grpc.listeners import TcpAddress, UnixAddress, bind, lock_socket, parse_address
+from flue_grpc.services import Services
+
+if TYPE_CHECKING:
+    from flue_grpc.config import Configuration
+    from flue_grpc.listeners import Address
+    from flue_grpc.settings import Settings
+
+_FLUSH_SECONDS: Final = 1.0  # for answers that are made and on their way
+
+
+class Server:
+    """Both services on their addresses, from ``start`` to ``stop``."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        """Take the locks, open the services and listen; nothing is served yet.
+
+        Raises a StartupError that says what to do; nothing is left behind then.
+        """
+        settings = configuration.settings
+        addresses = tuple(parse_address(text) for text in settings.listen)
+        check_trust(addresses, settings)
+        with ExitStack() as opened:
+            for address in addresses:
+                if isinstance(address, UnixAddress):
+                    opened.enter_context(lock_socket(address))
+            self.services = Services(configuration)
+            opened.callback(self.services.close)
+            self._server = grpc.server(self.services.runtime.workers, options=server_options())
+            self.services.add_to(self._server)
+            self.addresses = tuple(bind(self._server, address, None) for address in addresses)
+            self._opened = opened.pop_all()
+        self._drain_seconds = settings.drain_seconds
+
+    def start(self) -> None:
+        """Serve."""
+        self._server.start()
+        self.services.start()
+
+    def stop(self) -> None:
+        """Drain within the grace period, then close everything, the database last."""
+        until = time.monotonic() + self._drain_seconds
+        if self.services.drain(self._drain_seconds):
+            left = max(_FLUSH_SECONDS, until - time.monotonic())
+            self._server.stop(left).wait()
+        else:
+            self._server.stop(None)
+        self._opened.close()
+
+
+def check_trust(addresses: tuple[Address, ...], settings: Settings) -> None:
+    """Raise ConfigError for an address that anybody could use."""
+    for address in addresses:
+        if isinstance(address, TcpAddress) and not settings.insecure_plaintext_tcp:
+            raise ConfigError(
+                f"{address} would be open to everybody who can reach it; "
+                "use a Unix socket, or --insecure-plaintext-tcp behind a sidecar"
+            )
+
+
+def server_options() -> tuple[tuple[str, int], ...]:
+    """Options of the gRPC server; the reason of each number is in the limits."""
+    return (
+        ("grpc.max_receive_message_length", limits.MAX_RECEIVE_BYTES),
+        ("grpc.max_send_message_length", -1),
+        ("grpc.max_concurrent_streams", limits.MAX_CONCURRENT_STREAMS),
+        # Off, or a second server would share the port in silence.
+        ("grpc.so_reuseport", 0),
+        ("grpc.keepalive_time_ms", limits.KEEPALIVE_SECONDS * 1000),
+        ("grpc.keepalive_timeout_ms", limits.KEEPALIVE_TIMEOUT_SECONDS * 1000),
+        ("grpc.keepalive_permit_without_calls", 1),
+        (
+            "grpc.http2.min_recv_ping_interval_without_data_ms",
+            limits.MIN_CLIENT_PING_SECONDS * 1000,
+        ),
+    )
