@@ -129,10 +129,13 @@ class Adapter(Protocol[State]):
     def start(self, source: Source) -> State:
         """Return the state before the first line."""
 
-    def feed(self, state: State, line: bytes, offset: int, ledger: Ledger) -> tuple[LineUsage, ...]:
+    def feed(
+        self, state: State, line: bytes | memoryview, offset: int, ledger: Ledger
+    ) -> tuple[LineUsage, ...]:
         """Take in one line without its newline; return what it adds, often nothing.
 
-        ``offset`` is the byte offset of the line's start; lines come in file order.
+        ``offset`` is the byte offset of the line's start; lines come in file order. A
+        view is valid during the call only: nothing that is kept may refer to it.
         """
 
     def context(self, state: State) -> Context:
