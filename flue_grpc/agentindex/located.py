@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from flue_grpc.agentindex.adapters.base import Context
+
 if TYPE_CHECKING:
-    from flue_grpc.agentindex.adapters.base import Adapter, Context
+    from flue_grpc.agentindex.adapters.base import Adapter
     from flue_grpc.agentindex.values import Summary
 
 

@@ -1,0 +1,241 @@
+"""All transcripts in memory, in the order of the list: what every answer comes from.
+
+The sweep is the only writer. Readers take a ``View``, which never changes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from flue_grpc.agentindex.changes import Changes, SessionKey, Stamps
+from flue_grpc.agentindex.family import Family
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from collections.abc import Set as AbstractSet
+
+    from flue_grpc.agentindex.discovery import Known
+    from flue_grpc.agentindex.records import Entry
+    from flue_grpc.agentindex.values import Summary
+
+SortKey = tuple[int, str, str]
+_LAST = 2**63  # sorts sessions without timestamps behind all others
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """An indexed session as answers show it: with what its subagents used.
+
+    ``changed`` is a stamp: larger than that of every earlier change.
+    """
+
+    entry: Entry
+    summary: Summary
+    changed: int
+
+    @property
+    def key(self) -> SessionKey:
+        """Tool and id."""
+        return self.summary.tool, self.summary.id
+
+    @property
+    def sort_key(self) -> SortKey:
+        """Newest first, then by id; the tool tells equal ids apart (behaviour B5)."""
+        return sort_key(self.summary.ended_at, self.summary.id, self.summary.tool)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The listed sessions at one moment, newest first; ``moment`` is the last stamp.
+
+    ``mains`` are those that are no subagents.
+    """
+
+    sessions: tuple[Session, ...]
+    mains: tuple[Session, ...]
+    subagents: tuple[Session, ...]
+    moment: int
+
+
+class Catalog:
+    """The sessions by tool and id, by path, and in order."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self.changes = Changes()
+        self.known: Known = {}
+        self._entries: dict[str, Entry] = {}
+        self._rivals: dict[SessionKey, list[Entry]] = {}
+        self._sessions: dict[SessionKey, Session] = {}
+        self._family = Family()
+        self._order: list[Session] = []
+        self._stamps = Stamps(0)
+        self._lock = Lock()
+        self._view: View | None = None
+
+    def get(self, key: SessionKey) -> Session | None:
+        """Return an indexed session, listed or not."""
+        return self._sessions.get(key)
+
+    def entry(self, path: str) -> Entry | None:
+        """Return what the index has of the file at ``path``."""
+        return self._entries.get(path)
+
+    def entries(self) -> tuple[Entry, ...]:
+        """Return all files, losers of duplicate ids and non-transcripts too."""
+        with self._lock:
+            return tuple(self._entries.values())
+
+    def indexed(self) -> dict[int, tuple[Session, Session]]:
+        """Return each indexed session and its topmost ancestor, by tid."""
+        with self._lock:
+            return {
+                session.entry.tid: (session, self._sessions[self._family.topmost(key)])
+                for key, session in self._sessions.items()
+            }
+
+    def vanished(self, paths: AbstractSet[str]) -> list[Entry]:
+        """Return the files that are not among ``paths``."""
+        return [entry for path, entry in self._entries.items() if path not in paths]
+
+    def distrust(self, paths: Iterable[str] | None = None) -> None:
+        """Take files, or all of them, for unknown: the next sweep reads them again."""
+        if paths is None:
+            self.known.clear()
+            return
+        for path in paths:
+            if path in self._entries:
+                self.known.get(self._entries[path].place, {}).pop(path, None)
+
+    def view(self) -> View:
+        """Return the present view; cheap while nothing changes."""
+        with self._lock:
+            if self._view is None:
+                sessions = tuple(self._order)
+                self._view = View(
+                    sessions,
+                    tuple(s for s in sessions if not s.summary.is_subagent),
+                    tuple(s for s in sessions if s.summary.is_subagent),
+                    self._stamps.last,
+                )
+            return self._view
+
+    def restore(self, entries: Iterable[Entry]) -> None:
+        """Fill an empty catalog from the index file; stamps go on from there."""
+        loaded = list(entries)
+        stamps = {entry.tid: entry.changed for entry in loaded}
+        self._stamps = Stamps(max(stamps.values(), default=0))
+        self._apply(loaded, (), stamps)
+
+    def apply(self, entries: Iterable[Entry], vanished: Iterable[str] = ()) -> None:
+        """Take in parsed files and drop vanished paths, then tell who watches."""
+        self.changes.publish(self._apply(entries, vanished, {}))
+
+    def _apply(
+        self, entries: Iterable[Entry], vanished: Iterable[str], stamps: dict[int, int]
+    ) -> list[SessionKey]:
+        with self._lock:
+            touched: dict[SessionKey, None] = {}
+            for path in vanished:
+                touched.update(dict.fromkeys(self._forget(path)))
+            for entry in entries:
+                touched.update(dict.fromkeys(self._forget(entry.path)))
+                touched.update(dict.fromkeys(self._learn(entry)))
+            return [key for key in self._relate(touched) if self._show(key, stamps)]
+
+    def _forget(self, path: str) -> list[SessionKey]:
+        entry = self._entries.pop(path, None)
+        if entry is None:
+            return []
+        self.known.get(entry.place, {}).pop(path, None)
+        key = _key(entry)
+        if key is None:
+            return []
+        self._rivals[key].remove(entry)
+        return [key]
+
+    def _learn(self, entry: Entry) -> list[SessionKey]:
+        self._entries[entry.path] = entry
+        self.known.setdefault(entry.place, {})[entry.path] = entry.record
+        key = _key(entry)
+        if key is None:
+            return []
+        self._rivals.setdefault(key, []).append(entry)
+        return [key]
+
+    def _relate(self, touched: Iterable[SessionKey]) -> Iterable[SessionKey]:
+        """Bring the family up to date; return every session that may look different."""
+        affected: dict[SessionKey, None] = {}
+        for key in touched:
+            affected.update(dict.fromkeys(self._family.lineage(key)))
+            rivals = self._rivals.get(key)
+            winner = min(rivals, key=_precedence).record.summary if rivals else None
+            self._family.put(key, winner)
+            affected.update(dict.fromkeys(self._family.lineage(key)))
+        self._family.refresh(affected)
+        return affected
+
+    def _show(self, key: SessionKey, stamps: dict[int, int]) -> bool:
+        """Put the session where it belongs in the list; return whether it looks different."""
+        before = self._sessions.pop(key, None)
+        if before is not None:
+            self._unlist(before)
+        rivals = self._rivals.get(key)
+        if not rivals:
+            self._rivals.pop(key, None)
+            return before is not None
+        entry = min(rivals, key=_precedence)
+        summary = self._with_subagents(key, entry)
+        if before is not None and before.summary == summary:
+            self._list(Session(entry, summary, before.changed))
+            return False
+        self._list(Session(entry, summary, stamps.get(entry.tid) or self._stamps.next()))
+        return True
+
+    def _with_subagents(self, key: SessionKey, entry: Entry) -> Summary:
+        summary = _summary(entry)
+        below = self._family.below(key)
+        if below == summary.subagent_tokens:
+            return summary
+        return msgspec.structs.replace(summary, subagent_tokens=below)
+
+    def _list(self, session: Session) -> None:
+        self._sessions[session.key] = session
+        if session.summary.is_listed:
+            at = bisect_left(self._order, session.sort_key, key=lambda s: s.sort_key)
+            self._order.insert(at, session)
+        self._view = None
+
+    def _unlist(self, session: Session) -> None:
+        if session.summary.is_listed:
+            del self._order[bisect_left(self._order, session.sort_key, key=lambda s: s.sort_key)]
+        self._view = None
+
+
+def sort_key(ended_at: int | None, session_id: str, tool: str) -> SortKey:
+    """Return what the list is ordered by; times are in microseconds."""
+    return (_LAST if ended_at is None else -ended_at, session_id, tool)
+
+
+def _key(entry: Entry) -> SessionKey | None:
+    summary = entry.record.summary
+    return (summary.tool, summary.id) if summary is not None else None
+
+
+def _summary(entry: Entry) -> Summary:
+    summary = entry.record.summary
+    if summary is None:
+        raise ValueError("only transcripts have a session")
+    return summary
+
+
+def _precedence(entry: Entry) -> tuple[int, int, int, str]:
+    """Rank files of one id: the lowest wins (behaviour B2)."""
+    record = entry.record
+    size = record.summary.file_size if record.summary is not None else 0
+    return (record.source.rank, -record.key.mtime_ns, -size, entry.path)

@@ -1,0 +1,245 @@
+"""The transcript index: one object that answers everything (spec/002, contract "AgentIndex").
+
+Calls read what is in memory and in the index file; none of them waits for a sweep.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Self
+
+import apsw
+import msgspec
+
+from flue_grpc.agentindex import index_rows, pages
+from flue_grpc.agentindex.adapters.registry import ADAPTERS
+from flue_grpc.agentindex.catalog import Catalog
+from flue_grpc.agentindex.discovery import real_roots
+from flue_grpc.agentindex.index_file import open_index_file
+from flue_grpc.agentindex.located import Located
+from flue_grpc.agentindex.snapshots import SnapshotView, count_hidden, list_sessions
+from flue_grpc.agentindex.sweeper import Sweeper
+from flue_grpc.agentindex.usage import UsageView, list_usage
+from flue_grpc.errors import BadCombinationError, TranscriptNotFoundError, UnknownToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from types import TracebackType
+
+    from flue_grpc.agentindex.catalog import Session
+    from flue_grpc.agentindex.changes import Changes
+    from flue_grpc.agentindex.index_file import IndexFile
+    from flue_grpc.agentindex.settings import IndexSettings
+    from flue_grpc.agentindex.snapshots import SnapshotCursor, SnapshotFilter
+    from flue_grpc.agentindex.usage import UsageCursor, UsageQuery
+    from flue_grpc.agentindex.values import Direction, Page, Summary
+    from flue_grpc.agentindex.worker_messages import Progress
+    from flue_grpc.cancel import Cancel
+
+_log = logging.getLogger(__name__)
+
+
+class AgentIndex:
+    """A read-only index over the transcripts of one home; safe from any thread."""
+
+    def __init__(self, settings: IndexSettings) -> None:
+        """Use ``AgentIndex.open``."""
+        self._adapters = {adapter.tool: adapter for adapter in ADAPTERS}
+        self._roots = real_roots(ADAPTERS, settings.home, settings.env)
+        self._file = open_index_file(settings.directory, settings.home, ())
+        try:
+            self._catalog = _restored(self._file)
+            self._sweeper = Sweeper(settings, self._roots, self._file, self._catalog)
+        except BaseException:
+            self._file.close()
+            raise
+
+    @classmethod
+    def open(cls, settings: IndexSettings) -> AgentIndex:
+        """Load what the index file has and begin the first sweep.
+
+        Raises AlreadyRunningError when another process has the index of this home.
+        """
+        index = cls(settings)
+        index._sweeper.start()
+        return index
+
+    def close(self) -> None:
+        """End sweeps and workers, and give the index file up."""
+        self._sweeper.stop()
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def building(self) -> bool:
+        """Whether a sweep runs or is about to; true until the first one is complete."""
+        return self._sweeper.building
+
+    @property
+    def progress(self) -> Progress:
+        """How far a large sweep has come."""
+        return self._sweeper.progress
+
+    @property
+    def changes(self) -> Changes:
+        """Tells which sessions changed, listed or not."""
+        return self._catalog.changes
+
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """The real paths of all roots, whether they exist or not."""
+        return tuple(root.place.root for root in self._roots)
+
+    def poke(self) -> None:
+        """Ask for a sweep, at most once per interval (behaviour B1)."""
+        self._sweeper.poke()
+
+    def refresh(self, paths: Iterable[str]) -> None:
+        """Look at files that were seen to change, at once and without a whole sweep."""
+        self._sweeper.refresh(paths)
+
+    def snapshot(
+        self, wanted: SnapshotFilter, after: SnapshotCursor | None, cancel: Cancel
+    ) -> SnapshotView:
+        """List sessions, newest first, as they are now; poke the sweep for the next call.
+
+        Raises BadCombinationError when ``since`` is not before ``until``.
+        """
+        _check_span(wanted.since, wanted.until)
+        self.poke()
+        view = self._catalog.view()
+        items = list_sessions(view, wanted, after, cancel)
+        return SnapshotView(self.building, count_hidden(view, wanted), items)
+
+    def find(self, tool: str, session_id: str) -> Summary | None:
+        """Return an indexed session, listed or not; None when there is none."""
+        session = self._catalog.get((tool, session_id))
+        return None if session is None else session.summary
+
+    def resolve(self, tool: str, session_id: str) -> Summary:
+        """Return an indexed session, listed or not; poke the sweep.
+
+        Raises UnknownToolError, TranscriptNotFoundError.
+        """
+        self.poke()
+        return self._session(tool, session_id).summary
+
+    def locate(self, tool: str, session_id: str) -> Located:
+        """Return where a transcript lies and what is known of it. Raises as ``resolve``."""
+        session = self._session(tool, session_id)
+        return self._located(session)
+
+    def read_page(  # noqa: PLR0913, PLR0917 - the fields of the request
+        self,
+        tool: str,
+        session_id: str,
+        offset: int | None,
+        direction: Direction,
+        limit: int,
+        revision: str,
+        cancel: Cancel,
+    ) -> Page:
+        """Return one page, as ``pages.read_page``. Raises also what ``resolve`` does."""
+        self.poke()
+        located = self.locate(tool, session_id)
+        with self._building_told():
+            return pages.read_page(located, offset, direction, limit, revision, cancel)
+
+    def read_transcript(  # noqa: PLR0913, PLR0917 - the fields of the request
+        self,
+        tool: str,
+        session_id: str,
+        offset: int | None,
+        direction: Direction,
+        limit: int,
+        revision: str,
+        cancel: Cancel,
+    ) -> Iterator[Page]:
+        """Yield consecutive pages, as ``pages.read_transcript``. Raises as ``read_page``."""
+        self.poke()
+        located = self.locate(tool, session_id)
+        with self._building_told():
+            yield from pages.read_transcript(located, offset, direction, limit, revision, cancel)
+
+    def read_message(  # noqa: PLR0913, PLR0917 - the fields of the request
+        self,
+        tool: str,
+        session_id: str,
+        offset: int,
+        index: int,
+        revision: str,
+        cancel: Cancel,
+    ) -> Iterator[str]:
+        """Yield one whole text in pieces, as ``pages.read_message``. Raises as ``read_page``."""
+        self.poke()
+        located = self.locate(tool, session_id)
+        with self._building_told():
+            yield from pages.read_message(located, offset, index, revision, cancel)
+
+    def usage(self, query: UsageQuery, after: UsageCursor | None, cancel: Cancel) -> UsageView:
+        """Count usage by groups, in the order of their keys; poke the sweep.
+
+        Raises BadTimeZoneError, and BadCombinationError as ``snapshot``.
+        """
+        _check_span(query.since, query.until)
+        self.poke()
+        items = list_usage(self._file, self._catalog, query, after, cancel)
+        return UsageView(self.building, items)
+
+    def _session(self, tool: str, session_id: str) -> Session:
+        if tool not in self._adapters:
+            raise UnknownToolError("no adapter has this tool", "tool", {"tool": tool})
+        session = self._catalog.get((tool, session_id))
+        if session is None:
+            raise self._not_found()
+        return session
+
+    def _located(self, session: Session) -> Located:
+        entry = session.entry
+        with self._file.reader() as db:
+            checkpoints = index_rows.load_checkpoints(db, entry)
+        adapter = self._adapters[entry.place.tool]
+        summary = session.summary
+        return Located(
+            summary.tool, summary.id, entry.path, entry.place.root, adapter, summary, checkpoints
+        )
+
+    @contextmanager
+    def _building_told(self) -> Iterator[None]:
+        """Let a transcript that vanished be reported as one that was never found."""
+        try:
+            yield
+        except TranscriptNotFoundError as error:
+            raise self._not_found() from error
+
+    def _not_found(self) -> TranscriptNotFoundError:
+        metadata = {"building": "true"} if self.building else {}
+        return TranscriptNotFoundError("there is no such transcript", metadata)
+
+
+def _restored(file: IndexFile) -> Catalog:
+    try:
+        catalog = Catalog()
+        with file.reader() as db:
+            catalog.restore(index_rows.load_entries(db))
+    except (apsw.Error, msgspec.MsgspecError, ValueError) as error:
+        _log.warning("the transcript index is damaged and is made anew: %s", error)
+        file.rebuild()
+        return Catalog()
+    return catalog
+
+
+def _check_span(since: int | None, until: int | None) -> None:
+    if since is not None and until is not None and since >= until:
+        raise BadCombinationError("since must be before until", "since")

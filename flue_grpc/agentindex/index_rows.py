@@ -1,0 +1,162 @@
+"""Rows of the index file: loading what is asked for, writing what was parsed."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from flue_grpc.agentindex.adapters.base import Context
+from flue_grpc.agentindex.located import Checkpoints
+from flue_grpc.agentindex.records import Entry, Place, Record
+from flue_grpc.agentindex.values import TokenUsage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import apsw
+
+    from flue_grpc.agentindex.drafts import Draft
+
+_BLOCK_BITS: Final = 24
+_TAIL_BLOCK: Final = 2**_BLOCK_BITS - 1
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_record = msgspec.msgpack.Decoder(Record).decode
+_COLUMNS: Final = "tid, changed, path, place, record"
+
+
+def load_entries(db: apsw.Connection) -> Iterator[Entry]:
+    """Yield every transcript in the file."""
+    places: dict[bytes, Place] = {}
+    for tid, changed, path, place, record in db.execute(f"select {_COLUMNS} from transcripts"):
+        if place not in places:
+            places[place] = _load_place(place)
+        yield Entry(tid, os.fsdecode(path), places[place], _decode_record(record), changed)
+
+
+def load_some(db: apsw.Connection, tids: Iterable[int]) -> list[Entry]:
+    """Return those of the transcripts that are in the file."""
+    query = f"select {_COLUMNS} from transcripts where tid = ?"
+    rows = (db.execute(query, (tid,)).fetchone() for tid in tids)
+    return [
+        Entry(tid, os.fsdecode(path), _load_place(place), _decode_record(record), changed)
+        for tid, changed, path, place, record in filter(None, rows)
+    ]
+
+
+def next_tid(db: apsw.Connection) -> int:
+    """Return the lowest tid that was never used."""
+    used = db.execute("select seq from sqlite_sequence where name = 'transcripts'").get
+    return int(used or 0) + 1
+
+
+def load_state(db: apsw.Connection, entry: Entry) -> bytes | None:
+    """Return the parser state that belongs to ``entry``, None when the file has another."""
+    query = "select state from transcripts where tid = ? and changed = ?"
+    state: bytes | None = db.execute(query, (entry.tid, entry.changed)).get
+    return state
+
+
+def load_block(db: apsw.Connection, tid: int, number: int) -> bytes | None:
+    """Return one block of usage."""
+    place = tid << _BLOCK_BITS | number
+    data: bytes | None = db.execute("select data from usage where id = ?", (place,)).get
+    return data
+
+
+def load_blocks(db: apsw.Connection, after: int, limit: int) -> list[tuple[int, int, bytes]]:
+    """Return (id, tid, block) of all transcripts in order, after an id; 0 is the start."""
+    query = "select id, data from usage where id > ? order by id limit ?"
+    return [
+        (place, place >> _BLOCK_BITS, data) for place, data in db.execute(query, (after, limit))
+    ]
+
+
+def load_ledger_entry(db: apsw.Connection, tid: int, key: int) -> TokenUsage | None:
+    """Return what a transcript has counted under ``key``."""
+    query = "select input, output, cache_read, cache_write from ledger where tid = ? and key = ?"
+    row = db.execute(query, (tid, key)).fetchone()
+    return TokenUsage(*row) if row else None
+
+
+def load_checkpoints(db: apsw.Connection, entry: Entry) -> Checkpoints:
+    """Return the checkpoints of a transcript, up to where ``entry`` stands."""
+    standing = entry.record.standing
+    query = "select offset, model from checkpoints where tid = ? and offset <= ? order by offset"
+    rows = [(0, ""), *db.execute(query, (entry.tid, standing.offset))]
+    return Checkpoints(
+        offsets=tuple(offset for offset, _ in rows),
+        contexts=tuple(Context(model, standing.mirror) for _, model in rows),
+        exact_until=standing.offset
+        if standing.trail.exact_until is None
+        else standing.trail.exact_until,
+        end=standing.offset,
+    )
+
+
+def write_tables(db: apsw.Connection, draft: Draft) -> None:
+    """Write what a draft has gathered so far."""
+    tid = draft.tid
+    db.executemany(
+        "insert or replace into usage values(?, ?)",
+        [(tid << _BLOCK_BITS | number, data) for number, data in draft.blocks.items()],
+    )
+    db.executemany(
+        "insert or replace into checkpoints values(?, ?, ?)",
+        [(tid, offset, model) for offset, model in draft.checkpoints],
+    )
+    db.executemany(
+        "insert or replace into ledger values(?, ?, ?, ?, ?, ?)",
+        [
+            (tid, key, usage.input, usage.output, usage.cache_read, usage.cache_write)
+            for key, usage in sorted(draft.ledger.fresh.items())
+        ],
+    )
+
+
+def write_draft(db: apsw.Connection, draft: Draft) -> None:
+    """Write a finished draft in the open transaction."""
+    entry = draft.entry
+    if entry is None:
+        raise ValueError("the draft is not finished")
+    if draft.replaces is not None:
+        remove(db, draft.replaces)
+    write_tables(db, draft)
+    tail = draft.tid << _BLOCK_BITS | _TAIL_BLOCK
+    if draft.tail:
+        db.execute("insert or replace into usage values(?, ?)", (tail, draft.tail))
+    else:
+        db.execute("delete from usage where id = ?", (tail,))
+    db.execute(
+        "insert or replace into transcripts values(?, ?, ?, ?, ?, ?)",
+        (
+            entry.tid,
+            entry.changed,
+            os.fsencode(entry.path),
+            _save_place(entry.place),
+            _encode(entry.record),
+            draft.state,
+        ),
+    )
+
+
+def remove(db: apsw.Connection, tid: int) -> None:
+    """Remove a transcript and all that is kept of it."""
+    db.execute("delete from transcripts where tid = ?", (tid,))
+    db.execute(
+        "delete from usage where id between ? and ?",
+        (tid << _BLOCK_BITS, tid << _BLOCK_BITS | _TAIL_BLOCK),
+    )
+    db.execute("delete from checkpoints where tid = ?", (tid,))
+    db.execute("delete from ledger where tid = ?", (tid,))
+
+
+def _save_place(place: Place) -> bytes:
+    return _encode((place.tool, place.kind, os.fsencode(place.root)))
+
+
+def _load_place(data: bytes) -> Place:
+    tool, kind, root = msgspec.msgpack.decode(data, type=tuple[str, str, bytes])
+    return Place(tool, kind, os.fsdecode(root))

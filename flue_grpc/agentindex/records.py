@@ -1,0 +1,86 @@
+"""What the index keeps of one transcript file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from flue_grpc.agentindex.adapters.base import Source
+from flue_grpc.agentindex.values import Summary
+
+
+class FileKey(msgspec.Struct, frozen=True, array_like=True):
+    """What tells an unchanged file without opening it (behaviour B4).
+
+    ``size`` is in bytes, -1 when the file changed under the reader, so that no
+    file equals it; ``mode`` is st_mode, whose change may end the right to read.
+    """
+
+    size: int
+    mtime_ns: int
+    inode: int
+    mode: int
+
+
+class Place(msgspec.Struct, frozen=True, array_like=True):
+    """The root of one adapter that a file was found below; ``root`` has no symlinks."""
+
+    tool: str
+    kind: str
+    root: str
+
+
+class Trail(msgspec.Struct, frozen=True, array_like=True):
+    """How far a transcript's checkpoints are laid: the last one, and how many.
+
+    ``exact_until`` is None while each change of the model has its own.
+    """
+
+    offset: int = 0
+    model: str = ""
+    count: int = 0
+    exact_until: int | None = None
+
+
+class Standing(msgspec.Struct, frozen=True, array_like=True):
+    """Where the parser stands in a file: after the newline before ``offset``.
+
+    ``anchor`` is a digest of the first bytes and of those before ``offset``.
+    ``full_blocks`` counts the usage blocks that take no more lines.
+    """
+
+    offset: int
+    anchor: bytes
+    mirror: bool
+    trail: Trail
+    full_blocks: int
+
+
+class Record(msgspec.Struct, frozen=True, array_like=True):
+    """All of a transcript but its parser state and its tables.
+
+    ``summary`` is None when the file is no transcript after all: it is kept, so that
+    it is not read again. Its ``subagent_tokens`` are zero here.
+    """
+
+    source: Source
+    key: FileKey
+    standing: Standing
+    summary: Summary | None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One transcript file in the index.
+
+    ``tid`` is never given to another file, nor to the same one rewritten: what is
+    stored under it only grows. ``path`` is absolute and free of symbolic links.
+    ``changed`` is a time in microseconds, unique and rising over all changes.
+    """
+
+    tid: int
+    path: str
+    place: Place
+    record: Record
+    changed: int

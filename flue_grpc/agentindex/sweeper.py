@@ -1,0 +1,140 @@
+"""The sweep thread: one sweep at a time, never in the way of a call (behaviour B4)."""
+
+from __future__ import annotations
+
+import logging
+import time
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING, Any
+
+from flue_grpc.agentindex.discovery import discover, judge
+from flue_grpc.agentindex.local_sweep import LocalSweep
+from flue_grpc.agentindex.worker_sweep import WorkerSweep
+from flue_grpc.limits import SLOW_SWEEP_REST_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from flue_grpc.agentindex.adapters.base import Adapter
+    from flue_grpc.agentindex.catalog import Catalog
+    from flue_grpc.agentindex.discovery import Found, RealRoot
+    from flue_grpc.agentindex.index_file import IndexFile
+    from flue_grpc.agentindex.records import Entry
+    from flue_grpc.agentindex.settings import IndexSettings
+    from flue_grpc.agentindex.worker_messages import Progress
+
+_log = logging.getLogger(__name__)
+
+
+class Sweeper:
+    """Sweeps when it is poked: all roots, or single files that are known to have changed."""
+
+    def __init__(
+        self,
+        settings: IndexSettings,
+        roots: Sequence[RealRoot],
+        file: IndexFile,
+        catalog: Catalog,
+    ) -> None:
+        """Be ready; ``start`` begins."""
+        self._settings = settings
+        self._roots = roots
+        self._catalog = catalog
+        self._stopping = Event()
+        adapters: Mapping[str, Adapter[Any]] = {root.place.tool: root.adapter for root in roots}
+        self._local = LocalSweep(file, adapters, catalog, self._stopping.is_set)
+        self._worker = WorkerSweep(file, roots, catalog, self._stopping)
+        self._wake = Event()
+        self._lock = Lock()
+        self._paths: dict[str, None] = {}
+        self._is_due = True
+        self._is_sweeping = True
+        self._last_start = time.monotonic()
+        self._thread = Thread(target=self._run, name="sweep", daemon=True)
+
+    @property
+    def building(self) -> bool:
+        """Whether a sweep runs or is about to; true until the first one is complete."""
+        return self._is_sweeping or self._is_due
+
+    @property
+    def progress(self) -> Progress:
+        """How far the worker has come; stands still when none runs."""
+        return self._worker.progress
+
+    def start(self) -> None:
+        """Begin the first sweep."""
+        self._wake.set()
+        self._thread.start()
+
+    def poke(self) -> None:
+        """Ask for a sweep; within ``sweep_interval`` of the last one it is no news."""
+        now = time.monotonic()
+        with self._lock:
+            if self._is_due or now - self._last_start < self._settings.sweep_interval:
+                return
+            self._is_due = True
+        self._wake.set()
+
+    def refresh(self, paths: Iterable[str]) -> None:
+        """Look at these files at once; they are real paths that were seen to change."""
+        with self._lock:
+            self._paths.update(dict.fromkeys(paths))
+        self._wake.set()
+
+    def stop(self) -> None:
+        """End the sweep and the worker, and wait for them."""
+        self._stopping.set()
+        self._wake.set()
+        self._worker.stop()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._local.close()
+
+    def _run(self) -> None:
+        while self._wake.wait() and not self._stopping.is_set():
+            self._wake.clear()
+            try:
+                self._work()
+            except Exception:  # noqa: BLE001 - the list stays, and the next poke tries again
+                _log.exception("a sweep failed")
+
+    def _work(self) -> None:
+        with self._lock:
+            paths, self._paths = self._paths, {}
+            is_due, self._is_due = self._is_due, False
+            if is_due:
+                self._is_sweeping = True
+                self._last_start = time.monotonic()
+        try:
+            self._look_at(paths)
+            if is_due:
+                self._sweep()
+        finally:
+            if is_due:
+                self._is_sweeping = False
+
+    def _look_at(self, paths: Iterable[str]) -> None:
+        dirty: list[Found] = []
+        gone: list[Entry] = []
+        for path in paths:
+            found, entry = judge(self._roots, path), self._catalog.entry(path)
+            if found is None:
+                gone.extend(filter(None, [entry]))
+            elif entry is None or entry.record.key != found.key:
+                dirty.append(found)
+        if dirty or gone:
+            self._local.run(self._harmless(dirty), gone)
+
+    def _sweep(self) -> None:
+        seen = discover(self._roots, self._catalog.known)
+        gone = self._catalog.vanished(seen.paths)
+        dirty = self._harmless(seen.dirty)
+        if sum(found.key.size for found in dirty) <= self._settings.worker_bytes:
+            self._local.run(dirty, gone)
+        elif not self._worker.run(dirty, self._local.next_tid):
+            _log.warning("no sweep worker finished; sweeping slowly in the server")
+            self._local.run(self._harmless(dirty), gone, SLOW_SWEEP_REST_SECONDS)
+
+    def _harmless(self, dirty: Iterable[Found]) -> list[Found]:
+        return [found for found in dirty if not self._worker.is_deadly(found)]

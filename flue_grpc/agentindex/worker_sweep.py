@@ -1,0 +1,112 @@
+"""Sweeping in a worker process, and what to do when it dies (techniques §3)."""
+
+from __future__ import annotations
+
+import logging
+import os
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from flue_grpc.agentindex import index_rows
+from flue_grpc.agentindex.worker_messages import Progress, WorkerOrder, WorkerReport, WorkerRoot
+from flue_grpc.agentindex.worker_process import WorkerProcess
+from flue_grpc.limits import WORKER_RETRY_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from threading import Event
+
+    from flue_grpc.agentindex.catalog import Catalog
+    from flue_grpc.agentindex.discovery import Found, RealRoot
+    from flue_grpc.agentindex.index_file import IndexFile
+    from flue_grpc.agentindex.records import FileKey
+
+_log = logging.getLogger(__name__)
+
+
+class WorkerSweep:
+    """Runs workers, shows what they commit, and remembers which files kill them."""
+
+    def __init__(
+        self, file: IndexFile, roots: Sequence[RealRoot], catalog: Catalog, stopping: Event
+    ) -> None:
+        """Watch ``stopping``, which is set once, when the index is being closed."""
+        self.progress = Progress()
+        self._file = file
+        self._roots = tuple(_worker_root(root) for root in roots)
+        self._catalog = catalog
+        self._stopping = stopping
+        self._deadly: dict[str, FileKey] = {}
+        self._process: WorkerProcess | None = None
+        self._lock = Lock()
+
+    def is_deadly(self, found: Found) -> bool:
+        """Whether a worker died over this file as it is now."""
+        return self._deadly.get(found.path) == found.key
+
+    def run(self, dirty: Sequence[Found], first_tid: int) -> bool:
+        """Sweep outside; return False when no worker could finish.
+
+        After a crash the next worker goes file by file, so that the one that kills it is
+        known and left out. Ends early, with True, when the index is being closed.
+        """
+        keys = {found.path: found.key for found in dirty}
+        for attempt, delay in enumerate((0.0, *WORKER_RETRY_SECONDS)):
+            if self._stopping.wait(delay):
+                return True
+            if self._attempt(keys, first_tid, is_careful=attempt > 0):
+                return True
+        return self._stopping.is_set()
+
+    def stop(self) -> None:
+        """End a running worker; ``stopping`` is set already."""
+        with self._lock:
+            process = self._process
+        if process is not None:
+            process.stop()
+
+    def _attempt(self, keys: dict[str, FileKey], first_tid: int, *, is_careful: bool) -> bool:
+        avoid = tuple(os.fsencode(path) for path in self._deadly)
+        order = WorkerOrder(os.fsencode(self._file.path), self._roots, first_tid, is_careful, avoid)
+        try:
+            process = WorkerProcess(order)
+        except OSError as error:
+            _log.warning("the sweep worker cannot be started: %s", error)
+            return False
+        with self._lock:
+            self._process = process
+        if self._stopping.is_set():
+            process.stop()
+        reading, is_swept = self._follow(process)
+        if not (process.wait() and is_swept) and reading in keys and not self._stopping.is_set():
+            _log.error("a transcript that the sweep worker died over is left out until it changes")
+            self._deadly[reading] = keys[reading]
+        return is_swept
+
+    def _follow(self, process: WorkerProcess) -> tuple[str, bool]:
+        """Show what the worker commits; return the file it read last, and if it was done."""
+        reading, is_swept = "", False
+        try:
+            for report in process.reports():
+                self._show(report)
+                reading = os.fsdecode(report.reading) if report.reading is not None else ""
+                is_swept = is_swept or report.is_swept
+        except msgspec.MsgspecError:
+            _log.exception("the sweep worker cannot be understood")
+            process.stop()
+        return reading, is_swept
+
+    def _show(self, report: WorkerReport) -> None:
+        if report.progress is not None:
+            self.progress = report.progress
+        if report.stored or report.dropped:
+            with self._file.reader() as db:
+                entries = index_rows.load_some(db, report.stored)
+            self._catalog.apply(entries, [os.fsdecode(path) for path in report.dropped])
+
+
+def _worker_root(root: RealRoot) -> WorkerRoot:
+    place = root.place
+    return WorkerRoot(place.tool, place.kind, os.fsencode(root.root.path), os.fsencode(place.root))
