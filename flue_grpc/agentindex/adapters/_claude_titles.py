@@ -1,0 +1,102 @@
+"""What a Claude Code session is called (formats §2.7)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from zlib import crc32
+
+import msgspec
+
+from flue_grpc.agentindex.adapters._tally import title_of
+from flue_grpc.limits import PENDING_SUMMARIES, REMEMBERED_UUIDS
+
+if TYPE_CHECKING:
+    from flue_grpc.agentindex.adapters._claude_pieces import Line
+
+_MARK_BYTES: Final = 4
+
+
+class Titles(msgspec.Struct):
+    """The newest title of each kind.
+
+    A ``summary`` may tell of another session, so one about a uuid of this file is better
+    than the first. ``marks`` holds 4 bytes for each of the newest uuids, ``pending`` the
+    summaries whose uuid may still come, by its mark: their number and their title.
+    Both are only kept until there is a title that no summary can outdo.
+    """
+
+    custom: str = ""
+    agent: str = ""
+    ai: str = ""
+    first_summary: str = ""
+    own_summary: str = ""
+    own_number: int = 0
+    summaries: int = 0
+    pending: dict[int, tuple[int, str]] = {}
+    marks: bytearray = msgspec.field(default_factory=bytearray)
+    is_settled: bool = False
+
+    @property
+    def title(self) -> str:
+        """The session's title, empty if only its prompt can give one."""
+        named = self.custom or self.agent or self.ai
+        return named or self.own_summary or self.first_summary
+
+    def take(self, line: Line) -> None:
+        """Take in a line of one of the title types."""
+        if line.type == "summary":
+            self._take_summary(title_of(line.summary or ""), line.leaf_uuid or "")
+        elif line.type == "custom-title":
+            self.rename(line.custom_title or "")
+        elif line.type == "agent-name":
+            self.agent = title_of(line.agent_name or "") or self.agent
+            self._settle()
+        elif line.type == "ai-title":
+            self.ai = title_of(line.ai_title or "") or self.ai
+            self._settle()
+
+    def rename(self, title: str) -> None:
+        """Take a name that a person gave; an empty one takes nothing away."""
+        self.custom = title_of(title) or self.custom
+        self._settle()
+
+    def take_uuid(self, uuid: str) -> None:
+        """Remember that a line has this uuid, while summaries may matter."""
+        mark = crc32(uuid.encode())
+        if mark in self.pending:
+            self._own(*self.pending.pop(mark))
+        if len(self.marks) >= REMEMBERED_UUIDS * _MARK_BYTES:
+            del self.marks[: REMEMBERED_UUIDS // 2 * _MARK_BYTES]
+        self.marks += mark.to_bytes(_MARK_BYTES, "little")
+
+    def _settle(self) -> None:
+        if self.custom or self.agent or self.ai:
+            self.is_settled = True
+            self.pending.clear()
+            self.marks.clear()
+
+    def _take_summary(self, title: str, leaf: str) -> None:
+        if not title or self.is_settled:
+            return
+        self.first_summary = self.first_summary or title
+        self.summaries += 1
+        mark = crc32(leaf.encode())
+        if self._has(mark):
+            self._own(self.summaries, title)
+        elif leaf:
+            self.pending[mark] = (self.summaries, title)
+            if len(self.pending) > PENDING_SUMMARIES:
+                del self.pending[next(iter(self.pending))]
+
+    def _own(self, number: int, title: str) -> None:
+        if number > self.own_number:
+            self.own_number = number
+            self.own_summary = title
+
+    def _has(self, mark: int) -> bool:
+        wanted, start = mark.to_bytes(_MARK_BYTES, "little"), 0
+        while (found := self.marks.find(wanted, start)) >= 0:
+            if found % _MARK_BYTES == 0:
+                return True
+            start = found + 1
+        return False

@@ -1,0 +1,133 @@
+"""Counting each API response of Claude Code once (formats §2.6).
+
+A response is written in several lines that repeat its usage, the output growing, and
+may be written again later. Of each request the componentwise maximum counts; a line
+adds what it raises that maximum by.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from flue_grpc.agentindex.adapters._tally import NO_TOKENS, maximum, minus
+from flue_grpc.agentindex.values import TokenUsage
+
+if TYPE_CHECKING:
+    from flue_grpc.agentindex.adapters._claude_pieces import Line, Usage
+    from flue_grpc.agentindex.adapters.base import Ledger
+
+# What a key of the ledger names: one letter before the name.
+_REQUEST: Final = "r"  # the maximum of a request
+_BRANCH: Final = "s"  # the maximum of a request that only sidechain lines have so far
+_MAIN: Final = "m"  # marks a message id of the main chain
+_REPLAYED: Final = "p"  # what sidechain lines of a message id added
+
+
+class Requests(msgspec.Struct):
+    """What is counted; the request of the last line is at hand, the next is often the same.
+
+    A sidechain line may replay a message of the main chain under another request. It is
+    dropped; if it came first, the line of the main chain takes back what it added.
+    """
+
+    name: str = ""
+    key: int = 0
+    known: TokenUsage = NO_TOKENS
+    has_branches: bool = False
+
+    def count(self, line: Line, ledger: Ledger, *, is_branch: bool) -> TokenUsage:
+        """Return what a line adds to its transcript."""
+        message = line.message
+        if message is None or message.usage is None:
+            return NO_TOKENS
+        usage = _tokens_of(message.usage)
+        request, message_id = line.request_id or "", message.id or ""
+        if usage is NO_TOKENS or not (request or message_id):
+            return usage
+        name = f"r{request}" if request else f"m{message_id}"
+        if is_branch:
+            return self._count_branch(name, message_id, usage, ledger)
+        taken_back = NO_TOKENS if name == self.name else self._turn_to(name, message_id, ledger)
+        added = self._raise(usage, ledger)
+        return added if taken_back is NO_TOKENS else minus(added, taken_back)
+
+    def _raise(self, usage: TokenUsage, ledger: Ledger) -> TokenUsage:
+        known = self.known
+        if known is NO_TOKENS:
+            added = self.known = usage
+        else:
+            self.known = maximum(known, usage)
+            added = minus(self.known, known)
+            if added == NO_TOKENS:
+                return NO_TOKENS
+        ledger.put(self.key, self.known)
+        return added
+
+    def _turn_to(self, name: str, message_id: str, ledger: Ledger) -> TokenUsage:
+        """Take up a request of the main chain; return what sidechain lines counted of it."""
+        self.name, self.key = name, _key(_REQUEST, name)
+        known = ledger.get(self.key)
+        self.known = NO_TOKENS if known is None else known
+        if known is not None:
+            return NO_TOKENS
+        if message_id:
+            ledger.put(_key(_MAIN, message_id), NO_TOKENS)
+        return self._take_over(message_id, ledger) if self.has_branches else NO_TOKENS
+
+    def _take_over(self, message_id: str, ledger: Ledger) -> TokenUsage:
+        branch_key, pool_key = _key(_BRANCH, self.name), _key(_REPLAYED, message_id)
+        own = ledger.get(branch_key) or NO_TOKENS
+        replayed = ledger.get(pool_key) or NO_TOKENS
+        if own != NO_TOKENS:
+            self.known = own
+            ledger.put(self.key, own)
+            ledger.put(branch_key, NO_TOKENS)
+        if replayed == NO_TOKENS:
+            return NO_TOKENS
+        ledger.put(pool_key, NO_TOKENS)
+        return maximum(minus(replayed, own), NO_TOKENS)
+
+    def _count_branch(
+        self, name: str, message_id: str, usage: TokenUsage, ledger: Ledger
+    ) -> TokenUsage:
+        key = _key(_REQUEST, name)
+        known = ledger.get(key)
+        if known is not None:
+            self.name, self.key, self.known = name, key, known
+            return self._raise(usage, ledger)
+        if message_id and ledger.get(_key(_MAIN, message_id)) is not None:
+            return NO_TOKENS
+        self.has_branches = True
+        branch_key, pool_key = _key(_BRANCH, name), _key(_REPLAYED, message_id)
+        known = ledger.get(branch_key) or NO_TOKENS
+        raised = maximum(known, usage)
+        added = minus(raised, known)
+        ledger.put(branch_key, raised)
+        if message_id:
+            ledger.put(pool_key, (ledger.get(pool_key) or NO_TOKENS) + added)
+        return added
+
+
+def _tokens_of(usage: Usage) -> TokenUsage:
+    cache_write = usage.cache_creation_input_tokens
+    if cache_write is None:
+        cache_write = 0
+        if usage.cache_creation is not None:
+            cache_write = (usage.cache_creation.ephemeral_5m_input_tokens or 0) + (
+                usage.cache_creation.ephemeral_1h_input_tokens or 0
+            )
+    tokens = TokenUsage(
+        usage.input_tokens or 0,
+        usage.output_tokens or 0,
+        usage.cache_read_input_tokens or 0,
+        cache_write,
+    )
+    return NO_TOKENS if tokens == NO_TOKENS else tokens
+
+
+def _key(space: str, name: str) -> int:
+    digest = blake2b((space + name).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)

@@ -1,0 +1,88 @@
+"""Counting the tokens of a Codex thread from its running totals (formats §3.6)."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from flue_grpc.agentindex.adapters._tally import NO_TOKENS, maximum, minus
+from flue_grpc.agentindex.adapters.base import LineUsage
+from flue_grpc.agentindex.values import TokenUsage
+from flue_grpc.limits import PROVISIONAL_LINES
+
+if TYPE_CHECKING:
+    from flue_grpc.agentindex.adapters._codex_pieces import Totals
+    from flue_grpc.agentindex.adapters.base import Ledger
+
+
+class Counter(msgspec.Struct):
+    """The total of the last event: what the next one adds is the difference.
+
+    A total that falls has started again from zero, so all of it is new.
+    """
+
+    known: TokenUsage = NO_TOKENS
+    input: int = 0
+    output: int = 0
+
+    def take(self, totals: Totals) -> TokenUsage:
+        """Take in a new total; return what it adds to the one before."""
+        read, write = totals.cached_input_tokens or 0, _cache_write(totals)
+        total_input, output = totals.input_tokens or 0, totals.output_tokens or 0
+        total = TokenUsage(max(total_input - read - write, 0), output, read, write)
+        is_reset = total_input < self.input or output < self.output
+        added = total if is_reset else minus(total, self.known)
+        self.known, self.input, self.output = total, total_input, output
+        return NO_TOKENS if added == NO_TOKENS else added
+
+
+class Provisional(msgspec.Struct):
+    """Lines whose figures hold until something better turns up in the file."""
+
+    lines: list[LineUsage] = []
+
+    def add(self, line: LineUsage) -> None:
+        """Remember a line; those past the limit are merged into the last one."""
+        if len(self.lines) >= PROVISIONAL_LINES:
+            last = self.lines.pop()
+            tokens, count = last.tokens + line.tokens, last.message_count + line.message_count
+            line = LineUsage(last.ts, last.model, tokens, None, count)
+        self.lines.append(line)
+
+    def take_back(self) -> list[LineUsage]:
+        """Return the lines that undo all that were added, and forget them."""
+        undone = [
+            LineUsage(line.ts, line.model, minus(NO_TOKENS, line.tokens), None, -line.message_count)
+            for line in self.lines
+        ]
+        self.lines = []
+        return undone
+
+
+def raise_turn(turn: str, totals: Totals, ledger: Ledger) -> TokenUsage:
+    """Return what a snapshot of a turn adds to the largest one so far (formats §3.6-4)."""
+    digest = blake2b(turn.encode(), digest_size=8).digest()
+    key = int.from_bytes(digest, "little", signed=True)
+    known = ledger.get(key) or NO_TOKENS
+    raised = maximum(known, Counter().take(totals))
+    added = minus(raised, known)
+    if added == NO_TOKENS:
+        return NO_TOKENS
+    ledger.put(key, raised)
+    return added
+
+
+def is_zero(totals: Totals) -> bool:
+    """Say whether an event tells of no tokens at all."""
+    return not (
+        totals.input_tokens
+        or totals.cached_input_tokens
+        or totals.output_tokens
+        or _cache_write(totals)
+    )
+
+
+def _cache_write(totals: Totals) -> int:
+    return totals.cache_write_input_tokens or totals.cache_creation_input_tokens or 0
