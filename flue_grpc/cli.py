@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
@@ -13,7 +14,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # Each module of flue_grpc.commands has add_parsers(subparsers), which sets `run`.
-COMMANDS: Final = ("serve", "config", "health")
+COMMANDS: Final = (
+    "sessions",
+    "show",
+    "search",
+    "tail",
+    "usage",
+    "resume",
+    "memory",
+    "serve",
+    "config",
+    "health",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -21,14 +33,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = make_parser().parse_args(arguments)
     try:
         code: int = parsed.run(parsed)
+        sys.stdout.flush()
     except StartupError as error:
         print(f"flue-grpc: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Whoever read our output has enough; Python would complain at exit.
-        sys.stderr.close()
+        # Whoever read our output has enough; without this Python complains at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     return code
 

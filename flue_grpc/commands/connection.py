@@ -1,0 +1,175 @@
+"""Reaching a server: the one that runs, or one in this process when there is none."""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from flue_grpc.commands.options import configuration_of
+from flue_grpc.commands.output import CANNOT, NOTHING, complain
+from flue_grpc.errors import AlreadyRunningError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterator
+
+    from flue_grpc.client import CallError, Client, Target
+    from flue_grpc.config import Configuration
+    from flue_grpc.server import Server
+
+_UNIX: Final = "unix:"
+_OWNER_SECONDS: Final = 5.0  # another command may own the index for that long
+_OWNER_PAUSE: Final = 0.05
+
+
+def add_connection(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that say which server, and whose files."""
+    group = parser.add_argument_group("which server")
+    group.add_argument(
+        "--server",
+        metavar="ADDRESS",
+        help="unix:PATH or HOST:PORT (default: the one that runs, else one in this process)",
+    )
+    group.add_argument("--token-file", type=Path, metavar="FILE", help="file with a bearer token")
+    group.add_argument("--ca", type=Path, metavar="FILE", help="PEM root of the server; means TLS")
+    group.add_argument("--home", metavar="DIR", help="home whose transcripts are read")
+    group.add_argument("--data-dir", metavar="DIR", help="directory of the Store")
+    group.add_argument("--config", metavar="FILE", help="configuration file (TOML)")
+
+
+@contextmanager
+def transcripts(arguments: argparse.Namespace) -> Iterator[Client]:
+    """Connect for what concerns transcripts; the Store is not touched."""
+    with _connected(arguments, _without_store) as client:
+        yield client
+
+
+@contextmanager
+def store(arguments: argparse.Namespace) -> Iterator[Client]:
+    """Connect for what concerns the Store."""
+    with _connected(arguments, _with_store) as client:
+        yield client
+
+
+def reporting(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """Let a command fail in words: exit code 1 for a refusal, 2 without a server."""
+
+    def reported(arguments: argparse.Namespace) -> int:
+        from flue_grpc.client import CallError
+
+        try:
+            return run(arguments)
+        except CallError as error:
+            return _report(error)
+
+    return reported
+
+
+def target_of(arguments: argparse.Namespace) -> Target | None:
+    """Find the server that was named, or the one that runs; None when there is none."""
+    from flue_grpc.client.target import Target, read_token
+
+    token = read_token(arguments.token_file) if arguments.token_file else ""
+    roots = arguments.ca.read_bytes() if arguments.ca else None
+    if arguments.server:
+        return Target(address=arguments.server, token=token, root_certificates=roots)
+    configuration = configuration_of(arguments)
+    for address in configuration.settings.listen:
+        if address.startswith(_UNIX) and _answers(address.removeprefix(_UNIX)):
+            return Target(address=address, token=token)
+    return None
+
+
+@contextmanager
+def _connected(
+    arguments: argparse.Namespace, adapt: Callable[[Configuration, Path], Configuration]
+) -> Iterator[Client]:
+    from flue_grpc.client import Client
+    from flue_grpc.client.target import socket_target
+
+    # A server that runs may have another home than the one that was named.
+    named = target_of(arguments) if arguments.server or not arguments.home else None
+    if named is not None:
+        with Client(named) as client:
+            yield client
+        return
+    with tempfile.TemporaryDirectory(prefix="flue-grpc-") as directory:
+        path = Path(directory) / "flue.sock"
+        configuration = adapt(configuration_of(arguments), path.parent)
+        settings = replace(configuration.settings, listen=(f"{_UNIX}{path}",))
+        server = _start(replace(configuration, settings=settings))
+        try:
+            with Client(socket_target(path)) as client:
+                _wait_for_sweep(client)
+                yield client
+        finally:
+            server.stop()
+
+
+def _without_store(configuration: Configuration, directory: Path) -> Configuration:
+    if configuration.is_explicit("data_dir"):
+        return configuration
+    settings = replace(configuration.settings, data_dir=directory / "data")
+    return replace(configuration, settings=settings)
+
+
+def _with_store(configuration: Configuration, directory: Path) -> Configuration:
+    del directory
+    return configuration
+
+
+def _start(configuration: Configuration) -> Server:
+    from flue_grpc.server import Server
+
+    end = time.monotonic() + _OWNER_SECONDS
+    while True:
+        try:
+            server = Server(configuration)
+        except AlreadyRunningError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(_OWNER_PAUSE)
+        else:
+            server.start()
+            return server
+
+
+def _wait_for_sweep(client: Client) -> None:
+    """Wait until the transcripts have been read, and show that it goes on."""
+    from flue_grpc.commands.progress import spinner
+
+    with spinner("reading transcripts") as spin:
+        for response in _sweeping(client):
+            spin(f"{response.hidden_subagents} subagents hidden")
+
+
+def _sweeping(client: Client) -> Iterator[Any]:
+    while True:
+        snapshot = client.agentindex.snapshot(limit=1)
+        for response in snapshot.responses():
+            if not response.building:
+                return
+            yield response
+        time.sleep(_OWNER_PAUSE)
+
+
+def _answers(path: str) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(path)
+        except OSError:
+            return False
+    return True
+
+
+def _report(error: CallError) -> int:
+    import grpc
+
+    complain(f"{error.reason}: {error.message}" if error.reason else error.message)
+    lost = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.UNAUTHENTICATED}
+    return CANNOT if error.code in lost else NOTHING

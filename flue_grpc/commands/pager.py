@@ -1,0 +1,77 @@
+"""Long output goes through a pager on a terminal, as soon as its first lines are there."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final
+
+from flue_grpc.commands.output import make_console
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import Console
+
+# Quit when all fits, keep colours, do not clear the screen.
+_DEFAULT: Final = ("less", "-FRX")
+
+
+@contextmanager
+def paged(*, wanted: bool) -> Iterator[Console]:
+    """Yield a console that prints into ``$PAGER``, or to standard output when not ``wanted``.
+
+    Leaving the pager ends the output and is no error.
+    """
+    command = _command() if wanted and sys.stdout.isatty() else None
+    process = _start(command) if command else None
+    if process is None or process.stdin is None:
+        yield make_console()
+        return
+    from rich.console import Console
+
+    width = make_console().width
+    console = Console(
+        file=process.stdin,
+        force_terminal=True,
+        width=width,
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
+    try:
+        yield console
+    except BrokenPipeError:
+        pass
+    finally:
+        _finish(process)
+
+
+def _command() -> list[str] | None:
+    pager = os.environ.get("PAGER")
+    if pager is None:
+        return list(_DEFAULT)
+    return shlex.split(pager) or None
+
+
+def _start(command: list[str]) -> subprocess.Popen[str] | None:
+    try:
+        return subprocess.Popen(command, stdin=subprocess.PIPE, text=True)  # noqa: S603 - the user's own pager
+    except OSError:
+        return None
+
+
+def _finish(process: subprocess.Popen[str]) -> None:
+    if process.stdin is not None:
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+    while True:
+        try:
+            process.wait()
+        except KeyboardInterrupt:
+            # Ctrl-C belongs to the pager while it runs.
+            continue
+        return
