@@ -56,24 +56,30 @@ class Health:
         self._lock = threading.Lock()
         self._statuses = dict.fromkeys((OVERALL, *names), int(_Status.NOT_SERVING))
         self._watchers: dict[str, set[_Watcher]] = {}
-        self._is_closed = False
+        self._is_ended = False
         self.senders = CallWorkers(_SENDERS, guard)
 
     def set(self, name: str, *, serves: bool) -> None:
-        """Change a service's status and tell those who watch it."""
+        """Change a service's status and tell those who watch it; after ``end`` nothing."""
         with self._lock:
+            if self._is_ended:
+                return
             self._statuses[name] = int(_Status.SERVING if serves else _Status.NOT_SERVING)
             watchers = tuple(self._watchers.get(name, ()))
         for watcher in watchers:
             self.senders.submit(self._tell, name, watcher)
 
-    def close(self) -> None:
-        """Say NOT_SERVING for every service from now on and end the watches."""
+    def end(self) -> None:
+        """Say NOT_SERVING for every service from now on, and end the watches."""
         with self._lock:
-            self._is_closed = True
-            names = tuple(self._statuses)
-        for name in names:
-            self.set(name, serves=False)
+            self._is_ended = True
+            self._statuses = dict.fromkeys(self._statuses, int(_Status.NOT_SERVING))
+            watchers = [(name, each) for name, some in self._watchers.items() for each in some]
+        for name, watcher in watchers:
+            self.senders.submit(self._tell, name, watcher)
+
+    def close(self) -> None:
+        """Free the threads, after the last call."""
         self.senders.shutdown(wait=False)
 
     def check(
@@ -120,7 +126,7 @@ class Health:
                 if status != watcher.sent:
                     watcher.send(_response(status))
                     watcher.sent = status
-                if self._is_closed:
+                if self._is_ended:
                     watcher.send(None)
             finally:
                 self._guard.forget(watched)

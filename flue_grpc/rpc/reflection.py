@@ -21,8 +21,11 @@ NAMES: Final = (
 
 
 def add_reflection(registrar: Registrar) -> None:
-    """Describe every service that was registered before, and reflection itself."""
-    servicer = reflection.ReflectionServicer((*registrar.services, *NAMES))
+    """Describe every service that was registered before, and reflection itself.
+
+    The newer name is not listed: there is no description of it to be had.
+    """
+    servicer = reflection.ReflectionServicer((*registrar.services, reflection.SERVICE_NAME))
     handler = grpc.stream_stream_rpc_method_handler(
         servicer.ServerReflectionInfo,
         reflection_pb2.ServerReflectionRequest.FromString,

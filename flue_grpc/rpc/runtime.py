@@ -90,12 +90,13 @@ class Runtime:
         Calls whose request has not come end too. Again does nothing.
         """
         if not self.drain.is_draining:
-            self.health.close()
+            self.health.end()
             self.drain.begin()
             self.workers.end_unread()
 
     def close(self) -> None:
         """Free the threads; calls are over by now."""
         self.begin_drain()
+        self.health.close()
         self.workers.shutdown(wait=not self.drain.running, cancel_futures=True)
         self.guard.close()

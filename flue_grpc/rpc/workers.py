@@ -10,7 +10,8 @@ served as grpcio serves them.
 from __future__ import annotations
 
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
+from contextlib import suppress
 from importlib import import_module
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -82,10 +83,22 @@ class CallWorkers(ThreadPoolExecutor):
         *args: Any,  # noqa: ANN401  (as in the base class)
         **kwargs: Any,  # noqa: ANN401  (as in the base class)
     ) -> Future[Any]:
-        """Run ``fn`` on a worker, for a call of grpcio when its request is there."""
+        """Run ``fn`` on a worker, for a call of grpcio when its request is there.
+
+        Never raises: that would end the thread on which grpcio serves all calls.
+        """
         call = None if _GRPCIO is None else _UnreadCall.of(fn, args, _GRPCIO)
-        if call is None:
+        if call is not None:
+            self._await(call)
+            return call.done
+        try:
             return super().submit(fn, *args, **kwargs)
+        except RuntimeError:  # shut down, or no thread to be had
+            refused: Future[Any] = Future()
+            refused.set_result(None)
+            return refused
+
+    def _await(self, call: _UnreadCall) -> None:
         with self._unread_lock:
             self._unread[id(call)] = call
             surplus = len(self._unread) - limits.UNREAD_CALLS
@@ -95,7 +108,6 @@ class CallWorkers(ThreadPoolExecutor):
         call.watched = self._guard.watch(call.end)
         call.watched.expect(self._patience)
         call.read(self._serve)
-        return call.done
 
     def end_unread(self) -> None:
         """End the calls whose request has not arrived."""
@@ -110,13 +122,13 @@ class CallWorkers(ThreadPoolExecutor):
         if call.watched is not None:
             self._guard.forget(call.watched)
         if call.is_over():
-            call.done.set_result(None)
+            call.finish()
             return
         try:
             super().submit(call.run)
         except RuntimeError:  # shut down, or no thread to be had
             call.end(grpc.StatusCode.UNAVAILABLE, "no worker is free")
-            call.done.set_result(None)
+            call.finish()
 
 
 class _UnreadCall:
@@ -173,6 +185,11 @@ class _UnreadCall:
         try:
             self._function(runner, event, state, behaviour, take, deserializer, serializer)
         finally:
+            self.finish()
+
+    def finish(self) -> None:
+        """Tell grpcio that the call holds no worker any more."""
+        with suppress(InvalidStateError):
             self.done.set_result(None)
 
     def _take(self) -> object:

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+from flue_grpc import cli
+
+
+def run(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "flue_grpc", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        **options,
+    )
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    for name in ("XDG_DATA_HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "FLUE_GRPC_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_help_names_every_command():
+    shown = run("--help")
+    assert shown.returncode == 0
+    assert shown.stderr == ""
+    for name in ("serve", "config", "health"):
+        assert f"\n    {name} " in shown.stdout
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys\n"
+        "from flue_grpc import cli\n"
+        "cli.make_parser()\n"
+        "print(sorted({'grpc', 'google', 'apsw', 'msgspec', 'logging', 'rich'} & set(sys.modules)))"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert shown.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("name", ["serve", "config", "health"])
+def test_every_command_has_help(name):
+    shown = run(name, "--help")
+    assert shown.returncode == 0
+    assert "--data-dir" in shown.stdout
+
+
+def test_the_version():
+    shown = run("--version")
+    assert shown.returncode == 0
+    assert shown.stdout.startswith("flue-grpc 0.")
+
+
+def test_config_prints_toml_with_origins(home, capsys, monkeypatch):
+    monkeypatch.setenv("FLUE_GRPC_SEARCH_MAX", "7")
+    assert cli.main(["config", "--page-max", "9", "--no-ranked", "--listen", "unix:/a b"]) == 0
+    shown = capsys.readouterr().out
+    values = tomllib.loads(shown)
+    assert values["page_max"] == 9
+    assert values["ranked"] is False
+    assert values["listen"] == ["unix:/a b"]
+    assert values["home"] == str(home)
+    assert values["stall_seconds"] == 60.0
+    origins = {line.split(" ")[0]: line.rsplit("# ", 1)[1] for line in shown.splitlines()}
+    assert origins["page_max"] == "--page-max"
+    assert origins["ranked"] == "--ranked"
+    assert origins["search_max"] == "FLUE_GRPC_SEARCH_MAX"
+    assert origins["home"] == "default"
+
+
+def test_what_config_prints_can_be_a_configuration_file(home, capsys):
+    cli.main(["config"])
+    first = capsys.readouterr().out
+    path = home / "all.toml"
+    path.write_text(first)
+    assert cli.main(["config", "--config", str(path)]) == 0
+    second = capsys.readouterr().out
+    assert tomllib.loads(second) == tomllib.loads(first)
+    assert all(line.endswith(f"# {path}") for line in second.splitlines())
+
+
+def test_a_wrong_setting_is_one_line_and_exit_code_2(home, capsys):
+    assert cli.main(["config", "--page-max", "none"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == (
+        "flue-grpc: --page-max: page_max must be a whole number of at least 1\n"
+    )
+
+
+def test_a_reader_that_has_enough_is_no_error(home):
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        shown = subprocess.run(
+            [sys.executable, "-m", "flue_grpc", "config"],
+            stdout=write,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    finally:
+        os.close(write)
+    assert (shown.stderr, shown.returncode) == ("", 141)
