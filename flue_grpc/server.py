@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
@@ -9,15 +10,20 @@ from typing import TYPE_CHECKING, Final
 import grpc
 
 from flue_grpc import limits
-from flue_grpc.errors import ConfigError
 from flue_grpc.listeners import TcpAddress, UnixAddress, bind, lock_socket, parse_address
+from flue_grpc.rpc.interceptors.authentication import Authentication
+from flue_grpc.security.gate import Gate, TcpSettings, parse_client_roles
 from flue_grpc.services import Services
+from flue_grpc.telemetry import Telemetry
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from flue_grpc.config import Configuration
     from flue_grpc.listeners import Address
     from flue_grpc.settings import Settings
 
+_LOGGER: Final = logging.getLogger("flue_grpc.security")
 _FLUSH_SECONDS: Final = 1.0  # for answers that are made and on their way
 
 
@@ -31,17 +37,21 @@ class Server:
         """
         settings = configuration.settings
         addresses = tuple(parse_address(text) for text in settings.listen)
-        check_trust(addresses, settings)
         with ExitStack() as opened:
             for address in addresses:
                 if isinstance(address, UnixAddress):
                     opened.enter_context(lock_socket(address))
-            self.services = Services(configuration)
+            gate = _gate(addresses, settings)
+            self.telemetry = Telemetry(settings)
+            opened.callback(self.telemetry.close)
+            admitting = (Authentication(gate.trust),) if gate else ()
+            self.services = Services(configuration, self.telemetry.observing, admitting)
             opened.callback(self.services.close)
             self._server = grpc.server(self.services.runtime.workers, options=server_options())
             self.services.add_to(self._server)
-            self.addresses = tuple(bind(self._server, address, None) for address in addresses)
+            self.addresses = tuple(_bind(self._server, address, gate) for address in addresses)
             self._opened = opened.pop_all()
+        self.telemetry.watch(self.services)
         self._drain_seconds = settings.drain_seconds
 
     def start(self) -> None:
@@ -60,14 +70,27 @@ class Server:
         self._opened.close()
 
 
-def check_trust(addresses: tuple[Address, ...], settings: Settings) -> None:
-    """Raise ConfigError for an address that anybody could use."""
-    for address in addresses:
-        if isinstance(address, TcpAddress) and not settings.insecure_plaintext_tcp:
-            raise ConfigError(
-                f"{address} would be open to everybody who can reach it; "
-                "use a Unix socket, or --insecure-plaintext-tcp behind a sidecar"
-            )
+def _gate(addresses: Sequence[Address], settings: Settings) -> Gate | None:
+    """Guard the TCP addresses; None when there are none. Raises ConfigError."""
+    hosts = [address.host for address in addresses if isinstance(address, TcpAddress)]
+    return Gate(hosts, tcp_settings(settings), _LOGGER.warning) if hosts else None
+
+
+def tcp_settings(settings: Settings) -> TcpSettings:
+    """Say what guards TCP addresses; raises ConfigError for a role that there is not."""
+    return TcpSettings(
+        token_file=settings.token_file or settings.data_dir / "tokens",
+        certificate=settings.tls_cert,
+        key=settings.tls_key,
+        client_ca=settings.tls_client_ca,
+        client_roles=parse_client_roles(settings.tls_clients),
+        insecure_plaintext=settings.insecure_plaintext_tcp,
+    )
+
+
+def _bind(server: grpc.Server, address: Address, gate: Gate | None) -> Address:
+    credentials = gate.credentials() if gate and isinstance(address, TcpAddress) else None
+    return bind(server, address, credentials)
 
 
 def server_options() -> tuple[tuple[str, int], ...]:

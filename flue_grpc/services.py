@@ -53,8 +53,9 @@ class Services:
         says what to do; nothing is left open then.
         """
         settings = configuration.settings
+        self.database = settings.data_dir / DATABASE_NAME
         with ExitStack() as opened:
-            self.store = Store.open(settings.data_dir / DATABASE_NAME, _store_settings(settings))
+            self.store = Store.open(self.database, _store_settings(settings))
             opened.callback(self.store.close)
             self.index = AgentIndex.open(index_settings(configuration, os.environ))
             opened.callback(self.index.close)

@@ -68,6 +68,18 @@ def path(value: object) -> Path:
         raise ValueError("a path whose home directory is known") from error
 
 
+def optional_path(value: object) -> Path | None:
+    """Read a path as ``path`` does; an empty string is none."""
+    return None if value == "" else path(value)
+
+
+def one_line(value: object) -> str:
+    """Read one line of text, which may be empty."""
+    if isinstance(value, str) and (value.isprintable() or not value):
+        return value
+    raise ValueError("one line of text")
+
+
 def strings(value: object) -> tuple[str, ...]:
     """Read one string, several with commas between them, or a list of strings."""
     parts = value.split(",") if isinstance(value, str) else value

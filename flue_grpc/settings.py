@@ -17,6 +17,8 @@ from flue_grpc.setting_values import (
     choice,
     count,
     flag,
+    one_line,
+    optional_path,
     path,
     seconds,
     size,
@@ -77,6 +79,8 @@ def default_socket(environment: Environment, data_dir: Path) -> Path:
 
 
 _WHERE: Final = "where things lie"
+_TRUST: Final = "who may connect over TCP"
+_WATCH: Final = "what operators watch"
 _HOW: Final = "how it runs"
 _BUDGETS: Final = "budgets and patience"
 _LIMITS: Final = "limits of the transcript index"
@@ -93,9 +97,38 @@ class Settings:
     )
     home: Path = field(metadata=_about(_WHERE, path, home_of, "home whose transcripts are indexed"))
     data_dir: Path = field(metadata=_about(_WHERE, path, _data_dir, "directory of the Store"))
+    token_file: Path | None = field(
+        metadata=_about(
+            _TRUST, optional_path, None, "bearer tokens (default: the file `tokens` in data_dir)"
+        )
+    )
+    tls_cert: Path | None = field(
+        metadata=_about(_TRUST, optional_path, None, "certificate chain of the server, PEM")
+    )
+    tls_key: Path | None = field(metadata=_about(_TRUST, optional_path, None, "its key, PEM"))
+    tls_client_ca: Path | None = field(
+        metadata=_about(
+            _TRUST, optional_path, None, "authorities of clients, PEM: certificates are demanded"
+        )
+    )
+    tls_clients: tuple[str, ...] = field(
+        metadata=_about(
+            _TRUST, strings, (), "NAME=full or NAME=read: clients by subject alternative name"
+        )
+    )
     insecure_plaintext_tcp: bool = field(
         metadata=_about(
-            _HOW, flag, default=False, text="serve TCP without credentials, behind a sidecar only"
+            _TRUST, flag, default=False, text="serve TCP without credentials, behind a sidecar only"
+        )
+    )
+    metrics_listen: str = field(
+        metadata=_about(
+            _WATCH, one_line, "", "HOST:PORT of the Prometheus endpoint, off when empty"
+        )
+    )
+    otel: bool = field(
+        metadata=_about(
+            _WATCH, flag, default=False, text="send traces and metrics as OTEL_* variables say"
         )
     )
     durability: str = field(

@@ -78,6 +78,10 @@ class Catalog:
         self._lock = Lock()
         self._view: View | None = None
 
+    def __len__(self) -> int:
+        """Count the sessions, listed or not."""
+        return len(self._sessions)
+
     def get(self, key: SessionKey) -> Session | None:
         """Return an indexed session, listed or not."""
         return self._sessions.get(key)

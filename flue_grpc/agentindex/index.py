@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from flue_grpc.agentindex.index_file import IndexFile
     from flue_grpc.agentindex.settings import IndexSettings
     from flue_grpc.agentindex.snapshots import SnapshotCursor, SnapshotFilter
+    from flue_grpc.agentindex.sweeper import Sweeps
     from flue_grpc.agentindex.usage import UsageCursor, UsageQuery
     from flue_grpc.agentindex.values import Direction, Page, Summary
     from flue_grpc.agentindex.worker_messages import Progress
@@ -90,6 +91,16 @@ class AgentIndex:
     def progress(self) -> Progress:
         """How far a large sweep has come."""
         return self._sweeper.progress
+
+    @property
+    def sweeps(self) -> Sweeps:
+        """What the sweeps so far took."""
+        return self._sweeper.sweeps
+
+    @property
+    def transcripts(self) -> int:
+        """How many sessions are indexed, listed or not."""
+        return len(self._catalog)
 
     @property
     def changes(self) -> Changes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import dataclass
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,19 @@ if TYPE_CHECKING:
     from flue_grpc.agentindex.worker_messages import Progress
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Sweeps:
+    """How many sweeps of all roots were finished, and the last one, by the monotonic clock."""
+
+    finished: int = 0
+    last_seconds: float = 0.0
+    last_end: float = 0.0
+
+    def age_seconds(self) -> float:
+        """Tell how long ago the last one ended."""
+        return time.monotonic() - self.last_end
 
 
 class Sweeper:
@@ -50,6 +64,7 @@ class Sweeper:
         self._is_due = True
         self._is_sweeping = True
         self._last_start = time.monotonic()
+        self.sweeps = Sweeps()
         self._thread = Thread(target=self._run, name="sweep", daemon=True)
 
     @property
@@ -110,6 +125,8 @@ class Sweeper:
             self._look_at(paths)
             if is_due:
                 self._sweep()
+                end = time.monotonic()
+                self.sweeps = Sweeps(self.sweeps.finished + 1, end - self._last_start, end)
         finally:
             if is_due:
                 self._is_sweeping = False

@@ -43,4 +43,4 @@ def _toml(value: object) -> str:
         return "[" + ", ".join(map(_toml, value)) + "]"
     import json
 
-    return json.dumps(str(value), ensure_ascii=False)
+    return json.dumps("" if value is None else str(value), ensure_ascii=False)

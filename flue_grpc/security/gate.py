@@ -33,6 +33,19 @@ if TYPE_CHECKING:
     from flue_grpc.security.authenticators import Authenticator
 
 
+def parse_client_roles(entries: Iterable[str]) -> Mapping[str, Role]:
+    """Read ``NAME=ROLE`` entries, the name up to the last ``=``; raises ConfigError."""
+    roles: dict[str, Role] = {}
+    for entry in entries:
+        name, _, role = entry.rpartition("=")
+        if not name or role not in tuple(Role):
+            raise ConfigError(f"tls_clients: {entry!r} must be NAME=full or NAME=read")
+        if name in roles:
+            raise ConfigError(f"tls_clients: {name!r} is there twice")
+        roles[name] = Role(role)
+    return roles
+
+
 class TcpSettings(msgspec.Struct, frozen=True):
     """What guards TCP addresses.
 

@@ -20,7 +20,7 @@ import msgspec
 
 from flue_grpc.errors import ConfigError
 from flue_grpc.limits import TOKEN_BYTES, TOKEN_FILE_BYTES, TOKEN_MIN_CHARACTERS
-from flue_grpc.private_files import create_private_file
+from flue_grpc.private_files import create_private_file, make_private_directory
 from flue_grpc.security.file_signature import file_signature
 from flue_grpc.security.roles import Principal, Role
 
@@ -90,8 +90,11 @@ def parse(text: str) -> TokenSet:
 def create_token_file(path: Path) -> None:
     """Make ``path`` 0600 with one full token, unless something has that name already.
 
-    Raises ConfigError when it cannot be made.
+    A missing directory is made 0700. Raises ConfigError when it cannot be made.
     """
+    if path.exists():
+        return
+    make_private_directory(path.parent)
     try:
         descriptor = create_private_file(path)
     except FileExistsError:

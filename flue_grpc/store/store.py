@@ -81,6 +81,16 @@ class Store:
         """How many transactions were committed since it was opened."""
         return self._database.writer.commits
 
+    @property
+    def writes(self) -> int:
+        """How many writes those transactions held."""
+        return self._database.writer.writes
+
+    @property
+    def waiting(self) -> int:
+        """How many writes wait for the writer."""
+        return self._database.writer.waiting
+
     def create_session(
         self, session_id: str, title: str, request_id: str = "", cancel: Cancel = NEVER
     ) -> Session:

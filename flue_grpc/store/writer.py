@@ -88,6 +88,7 @@ class Writer:
         self._gate = threading.Lock()
         self._is_closed = False
         self.commits = 0
+        self.writes = 0
         self._thread = threading.Thread(target=self._work, name="store-writer", daemon=True)
         self._thread.start()
 
@@ -105,6 +106,11 @@ class Writer:
                 raise DrainingError("the Store is closed")
             self._queue.put(job)
         return job.future.result()
+
+    @property
+    def waiting(self) -> int:
+        """How many operations the thread has not taken yet."""
+        return self._queue.qsize()
 
     def close(self) -> None:
         """Finish what was taken, then close the connection; calling it again waits too."""
@@ -188,6 +194,7 @@ class Writer:
             if job.error is not None:
                 job.error = self._learn(job.error)
             job.complete()
+            self.writes += job.error is None
             if job.error is None and job.batch is not None:
                 self._changes.announce(job.batch.touched, job.batch.deleted)
 

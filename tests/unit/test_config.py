@@ -66,6 +66,12 @@ def test_every_setting_can_come_from_each_source(environment, tmp_path):
         "log_level": "debug",
         "log_format": "json",
         "access_log": "off",
+        "token_file": "/t",
+        "tls_cert": "/c",
+        "tls_key": "/k",
+        "tls_client_ca": "/a",
+        "tls_clients": "a=full,b=read",
+        "metrics_listen": "127.0.0.1:5",
     }
     defaults = config.load({}, environment).settings
     for name in all_settings():

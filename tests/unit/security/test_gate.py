@@ -9,7 +9,7 @@ from flue_grpc.security.authenticators import (
     TokenAuthenticator,
     Trusting,
 )
-from flue_grpc.security.gate import Gate, TcpSettings
+from flue_grpc.security.gate import Gate, TcpSettings, parse_client_roles
 from flue_grpc.security.roles import Role
 
 
@@ -88,3 +88,16 @@ def test_settings_that_contradict_each_other_are_refused(tmp_path, pair, client_
     for fault in faults:
         with pytest.raises(ConfigError):
             Gate(["127.0.0.1"], settings(tmp_path, **fault), print)
+
+
+def test_clients_are_named_with_their_roles():
+    entries = ["spiffe://mesh/agent?x=1=full", "*=read"]
+    assert parse_client_roles(entries) == {"spiffe://mesh/agent?x=1": Role.FULL, "*": Role.READ}
+
+
+@pytest.mark.parametrize(
+    "entries", [["agent"], ["=full"], ["agent=owner"], ["agent=FULL"], ["a=full", "a=read"]]
+)
+def test_a_client_of_bad_form_is_refused(entries):
+    with pytest.raises(ConfigError, match="tls_clients"):
+        parse_client_roles(entries)

@@ -74,9 +74,22 @@ def test_two_files_never_hold_the_same_token(tmp_path):
     assert made[0] != made[1]
 
 
-def test_a_directory_that_cannot_be_written_is_told_in_words(tmp_path):
-    with pytest.raises(ConfigError, match="cannot make the token file"):
-        tokens.create_token_file(tmp_path / "missing" / "tokens")
+def test_a_missing_directory_is_made_private(tmp_path):
+    tokens.create_token_file(tmp_path / "missing" / "tokens")
+    assert (tmp_path / "missing").stat().st_mode & 0o7777 == 0o700
+
+
+def test_a_directory_that_others_can_write_in_is_refused(tmp_path):
+    tmp_path.chmod(0o777)
+    with pytest.raises(ConfigError, match="others may write"):
+        tokens.create_token_file(tmp_path / "tokens")
+
+
+def test_a_name_that_cannot_be_taken_is_told_in_words(tmp_path):
+    (tmp_path / "tokens").symlink_to(tmp_path / "missing" / "elsewhere")
+    tokens.create_token_file(tmp_path / "tokens")
+    with pytest.raises(ConfigError, match="cannot read the token file"):
+        tokens.read_token_file(tmp_path / "tokens")
 
 
 def test_each_token_has_its_own_role_and_name(path, problems):
