@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 from flue_grpc import limits
 from flue_grpc.errors import UnusableDatabaseError
 from flue_grpc.store import backup, checking, files
+from flue_grpc.store.connections import open_beside
 from flue_grpc.store.copying import silent
 from flue_grpc.store.database import owned
 from flue_grpc.store.exporting import WRITERS, export_sessions
@@ -88,7 +89,7 @@ def _restore(args: Namespace, settings: Settings) -> int:
 def _export(args: Namespace, settings: Settings) -> int:
     path, store = _path(settings), _store(settings)
     _refuse_without_store(path, store)
-    readers = Readers(path, store, Health())
+    readers = Readers(lambda: open_beside(path, store), Health())
     try:
         for part in export_sessions(readers, WRITERS[args.format], args.session):
             sys.stdout.buffer.write(part)
@@ -178,8 +179,8 @@ def _progress(what: str) -> Iterator[Progress]:
     if not sys.stderr.isatty():
         yield silent
         return
-    from rich.console import Console  # noqa: PLC0415  (slow to import, and only for a terminal)
-    from rich.progress import Progress as Bar  # noqa: PLC0415
+    from rich.console import Console
+    from rich.progress import Progress as Bar
 
     with Bar(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None)

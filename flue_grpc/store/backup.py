@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 import apsw
 
 from flue_grpc.errors import UnusableDatabaseError
 from flue_grpc.store import files, opening
-from flue_grpc.store.connections import first_value, open_reader, open_writer
+from flue_grpc.store.connections import first_value, open_beside, open_writer
 from flue_grpc.store.copying import Progress, copy_database, silent
 
 if TYPE_CHECKING:
@@ -33,11 +34,8 @@ def backup(
     if opening.inspect(path, settings).kind == "empty":
         raise UnusableDatabaseError(f"{path} is not there yet, or empty")
     try:
-        connection = open_reader(path, settings)
-        try:
+        with closing(open_beside(path, settings)) as connection:
             copy_database(connection, destination, settings, progress)
-        finally:
-            connection.close()
     except apsw.Error as error:
         raise opening.unusable(path, error) from error
 
@@ -67,11 +65,8 @@ def refuse_damaged(source: Path, settings: StoreSettings) -> None:
     if not source.exists() or opening.inspect(source, settings).kind == "empty":
         raise UnusableDatabaseError(f"{source} is not a database of the Store")
     try:
-        connection = open_reader(source, settings)
-        try:
+        with closing(open_beside(source, settings)) as connection:
             verdict = first_value(connection, "PRAGMA integrity_check(1)")
-        finally:
-            connection.close()
     except apsw.Error as error:
         raise opening.unusable(source, error) from error
     if verdict != "ok":
@@ -82,11 +77,8 @@ def _set_aside(path: Path, settings: StoreSettings) -> Path:
     """Keep the database under another name, whole, with its log if that cannot be folded in."""
     kept = files.free_name(files.with_suffix(path, REPLACED_SUFFIX))
     try:
-        connection = open_writer(path, settings)
-        try:
+        with closing(open_writer(path, settings)) as connection:
             connection.pragma("journal_mode", "delete")
-        finally:
-            connection.close()
     except apsw.Error:
         _LOG.warning("the replaced database cannot be opened; it is kept as it is")
     os.link(path, kept)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
 import apsw
@@ -9,7 +10,7 @@ import msgspec
 
 from flue_grpc.errors import UnusableDatabaseError
 from flue_grpc.store import opening
-from flue_grpc.store.connections import first_value, open_reader
+from flue_grpc.store.connections import first_value, open_beside
 from flue_grpc.store.text_index import INDEXES
 
 if TYPE_CHECKING:
@@ -57,12 +58,8 @@ def check(path: Path, settings: StoreSettings) -> Checked:
     if contents.kind != "store":
         raise UnusableDatabaseError(f"{path} holds nothing to check: start the server once")
     try:
-        connection = open_reader(path, settings)
-        try:
-            with connection:
-                checked = _check(connection, contents.version)
-        finally:
-            connection.close()
+        with closing(open_beside(path, settings)) as connection, connection:
+            checked = _check(connection, contents.version)
     except apsw.Error as error:
         raise opening.unusable(path, error) from error
     return checked
@@ -102,17 +99,21 @@ def _integrity(connection: apsw.Connection) -> list[str]:
 
 def _compare(connection: apsw.Connection, index: TextIndex) -> IndexFault | None:
     """Index the rows again, in a temporary database, and compare every token."""
-    fresh = apsw.Connection("")
     try:
-        fresh.execute(index.schema)
-        with fresh:
-            index.fill(connection, fresh)
-        wrong = set(_differences(_tokens(connection, index), _tokens(fresh, index)))
-        wrong.update(_differences(_sizes(connection, index), _sizes(fresh, index)))
+        with closing(apsw.Connection("")) as fresh:
+            return _compare_with(connection, fresh, index)
     except apsw.CorruptError:
         return IndexFault(index.name, None)
-    finally:
-        fresh.close()
+
+
+def _compare_with(
+    connection: apsw.Connection, fresh: apsw.Connection, index: TextIndex
+) -> IndexFault | None:
+    fresh.execute(index.schema)
+    with fresh:
+        index.fill(connection, fresh)
+    wrong = set(_differences(_tokens(connection, index), _tokens(fresh, index)))
+    wrong.update(_differences(_sizes(connection, index), _sizes(fresh, index)))
     return IndexFault(index.name, len(wrong)) if wrong else None
 
 

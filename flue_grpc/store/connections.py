@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 import apsw
 
@@ -31,6 +32,23 @@ def open_writer(path: Path, settings: StoreSettings) -> apsw.Connection:
 def open_reader(path: Path, settings: StoreSettings) -> apsw.Connection:
     """Open an existing database for reading only."""
     return _open(path, apsw.SQLITE_OPEN_READONLY, settings)
+
+
+def open_beside(path: Path, settings: StoreSettings) -> apsw.Connection:
+    """Open an existing database for a command that reads it, beside its owner or alone.
+
+    Alone it tidies up behind itself, which a reader cannot.
+    """
+    connection = _open(path, apsw.SQLITE_OPEN_READWRITE, settings)
+    connection.execute("PRAGMA query_only = TRUE")
+    return connection
+
+
+def open_untouched(path: Path, settings: StoreSettings) -> apsw.Connection:
+    """Open a database that nobody has open, for a look: not even a log is made beside it."""
+    name = f"file:{quote(str(path))}?immutable=1"
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    return apsw.Connection(name, flags=flags, vfs=settings.vfs)
 
 
 def _open(path: Path, access: int, settings: StoreSettings) -> apsw.Connection:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 import apsw
@@ -41,12 +41,9 @@ def copy_database(
     """
     with _finished_whole(destination) as partial:
         try:
-            target = open_writer(partial, settings)
-            try:
+            with closing(open_writer(partial, settings)) as target:
                 _copy(source, target, progress)
                 target.pragma("journal_mode", "delete")
-            finally:
-                target.close()
         except apsw.Error as error:
             raise UnusableDatabaseError(f"{destination} cannot be written: {error}") from error
 

@@ -9,6 +9,7 @@ from flue_grpc.errors import StoreReadOnlyError
 from flue_grpc.store import files, opening
 from flue_grpc.store.changes import Changes
 from flue_grpc.store.clock import Clock, Now, system_time
+from flue_grpc.store.connections import open_reader
 from flue_grpc.store.health import Health
 from flue_grpc.store.readers import Readers
 from flue_grpc.store.writer import Writer
@@ -67,7 +68,8 @@ class Database:
         changes = Changes()
         clock = Clock.load(opened.connection, now)
         writer = Writer(opened.connection, clock, changes, health)
-        return cls(lock, writer, Readers(path, settings, health), health, changes)
+        readers = Readers(lambda: open_reader(path, settings), health)
+        return cls(lock, writer, readers, health, changes)
 
     def close(self) -> None:
         """Finish the writes that wait, stop the reads, close; calling it again does nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 import apsw
@@ -10,7 +11,7 @@ import msgspec
 
 from flue_grpc.errors import UnusableDatabaseError
 from flue_grpc.store import adoption, files, migrations
-from flue_grpc.store.connections import open_reader, open_writer
+from flue_grpc.store.connections import open_reader, open_untouched, open_writer
 from flue_grpc.store.migrations import CURRENT_VERSION, Contents
 from flue_grpc.store.text_index import INDEXES
 
@@ -41,15 +42,23 @@ def inspect(path: Path, settings: StoreSettings) -> Contents:
     if not path.exists() or path.stat().st_size == 0:
         return Contents("empty")
     try:
-        connection = open_reader(path, settings)
-        try:
-            contents = migrations.look(connection)
-        finally:
-            connection.close()
+        contents = _look(path, settings)
     except apsw.Error as error:
         raise unusable(path, error) from error
     refuse_unknown(path, contents)
     return contents
+
+
+def _look(path: Path, settings: StoreSettings) -> Contents:
+    if not files.companions(path.resolve()):
+        try:
+            with closing(open_untouched(path, settings)) as connection:
+                return migrations.look(connection)
+        except apsw.CorruptError:
+            # Or a server was just starting on it: its locks tell.
+            pass
+    with closing(open_reader(path, settings)) as connection:
+        return migrations.look(connection)
 
 
 def refuse_unknown(path: Path, contents: Contents) -> None:

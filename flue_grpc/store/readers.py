@@ -15,24 +15,20 @@ import apsw
 from flue_grpc import limits
 from flue_grpc.cancel import NEVER, Cancel
 from flue_grpc.errors import DrainingError
-from flue_grpc.store.connections import open_reader
 from flue_grpc.store.sqlite_errors import translate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
     from flue_grpc.store.health import Health
-    from flue_grpc.store.values import StoreSettings
 
 
 class Readers:
     """Lends reading connections to threads; safe from any thread."""
 
-    def __init__(self, path: Path, settings: StoreSettings, health: Health) -> None:
-        """Open none yet."""
-        self._path = path
-        self._settings = settings
+    def __init__(self, connect: Callable[[], apsw.Connection], health: Health) -> None:
+        """Open none yet; ``connect`` makes one."""
+        self._connect = connect
         self._health = health
         self._lock = threading.Lock()
         self._idle: list[apsw.Connection] = []
@@ -80,7 +76,7 @@ class Readers:
                 raise DrainingError("the Store is closed")
             connection = self._idle.pop() if self._idle else None
         if connection is None:
-            connection = open_reader(self._path, self._settings)
+            connection = self._connect()
         with self._lock:
             self._busy.add(connection)
         return connection
