@@ -4,19 +4,45 @@ from __future__ import annotations
 
 import json
 import logging
+import traceback
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from types import TracebackType
     from typing import TextIO
 
     from flue_grpc.settings import Settings
+
+    _ExcInfo = (
+        tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+    )
 
 ACCESS: Final = "flue_grpc.access"
 _BUILT_IN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 
 
-class TextFormatter(logging.Formatter):
+class _Formatter(logging.Formatter):
+    """Names an exception and where it came from, and quotes it only when debugging.
+
+    Its text may hold what no log line may: content, paths, tokens.
+    """
+
+    def __init__(self, level: str) -> None:
+        super().__init__()
+        self._quotes = level == "debug"
+
+    def formatException(self, ei: _ExcInfo) -> str:  # noqa: N802  (logging's name)
+        """Write the traceback of an exception."""
+        kind, error, trace = ei
+        if self._quotes or kind is None or error is None:
+            return super().formatException(ei)
+        frames = "".join(traceback.format_tb(trace))
+        cause = f" from {type(error.__cause__).__qualname__}" if error.__cause__ else ""
+        return f"Traceback (most recent call last):\n{frames}{kind.__qualname__}{cause}"
+
+
+class TextFormatter(_Formatter):
     """``TIME LEVEL message key=value …``; a value with spaces or quotes is a JSON string."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -28,7 +54,7 @@ class TextFormatter(logging.Formatter):
         return line
 
 
-class JsonFormatter(logging.Formatter):
+class JsonFormatter(_Formatter):
     """One JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -48,7 +74,8 @@ class JsonFormatter(logging.Formatter):
 def start_logging(settings: Settings, stream: TextIO) -> None:
     """Send the records of the whole process to ``stream``, as the settings say."""
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(JsonFormatter() if settings.log_format == "json" else TextFormatter())
+    formatter = JsonFormatter if settings.log_format == "json" else TextFormatter
+    handler.setFormatter(formatter(settings.log_level))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(settings.log_level.upper())

@@ -58,14 +58,36 @@ def test_json_lines_are_objects():
     }
 
 
-@pytest.mark.parametrize("form", ["text", "json"])
-def test_a_traceback_follows_where_one_is_given(form):
-    stream = started(log_format=form)
+SECRET = "canary"
+
+
+def fail(text):
     try:
-        {}["k"]
-    except KeyError:
+        {}[text]
+    except KeyError as error:
+        raise LookupError(text) from error
+
+
+def logged(**settings):
+    stream = started(**settings)
+    try:
+        fail(SECRET)
+    except LookupError:
         logging.getLogger("x").exception("failed")
-    assert "KeyError: 'k'" in stream.getvalue()
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_traceback_says_where_and_what_but_not_its_text(form):
+    text = logged(log_format=form)
+    assert "LookupError from KeyError" in text
+    assert "in fail" in text
+    assert SECRET not in text
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_the_text_is_shown_when_debugging(form):
+    assert f"LookupError: {SECRET}" in logged(log_format=form, log_level="debug")
 
 
 def test_the_level_holds_for_everything():

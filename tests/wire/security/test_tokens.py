@@ -1,0 +1,153 @@
+"""TCP on loopback, guarded by tokens: each rule seen from the outside."""
+
+from __future__ import annotations
+
+import grpc
+import pytest
+from google.rpc import error_details_pb2
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+from grpc_status import rpc_status
+
+from flue_grpc.security.roles import READ_METHODS, Role
+from flue_grpc.security.token_edit import add_token, remove_token
+from tests.wire.security.contract_calls import RPCS, everything_said, prepare
+from tests.wire.security.process import is_serving, running
+
+BY_NAME = {rpc.name: rpc for rpc in RPCS}
+
+
+@pytest.fixture(scope="module")
+def product():
+    with running("--listen", "127.0.0.1:0") as started:
+        yield started
+
+
+@pytest.fixture
+def channel(product):
+    with product.channel(f"127.0.0.1:{product.port}") as channel:
+        yield channel
+
+
+def bearing(token):
+    return {"metadata": [("authorization", f"Bearer {token}")]}
+
+
+def reason(error):
+    status = rpc_status.from_call(error)
+    info = error_details_pb2.ErrorInfo()
+    assert status.details[0].Unpack(info)
+    assert info.domain == "flue-grpc"
+    return info.reason
+
+
+def refused(rpc, channel, **arguments):
+    error = rpc.attempt(channel, rpc.request(), **arguments)[1]
+    return None if error is None else (error.code().name, reason(error))
+
+
+@pytest.mark.parametrize("rpc", RPCS, ids=lambda rpc: rpc.name)
+def test_every_rpc_is_refused_without_a_token(channel, rpc):
+    assert refused(rpc, channel) == ("UNAUTHENTICATED", "UNAUTHENTICATED")
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        [("authorization", "Bearer wrong-wrong-wrong-wrong-wrong")],
+        [("authorization", "Bearer ")],
+        [("authorization", "Basic dXNlcjpwYXNz")],
+        [("authorization-bin", b"Bearer")],
+        [("x-authorization", "Bearer")],
+    ],
+)
+def test_anything_but_a_token_is_refused_and_not_echoed(channel, metadata):
+    rpc = BY_NAME["ListSessions"]
+    error = rpc.attempt(channel, rpc.request(), metadata=metadata)[1]
+    assert (error.code(), reason(error)) == (grpc.StatusCode.UNAUTHENTICATED, "UNAUTHENTICATED")
+    assert b"wrong-wrong" not in everything_said(error)
+
+
+def test_a_token_twice_is_refused(product, channel):
+    metadata = bearing(product.token())["metadata"] * 2
+    assert refused(BY_NAME["Snapshot"], channel, metadata=metadata)[0] == "UNAUTHENTICATED"
+
+
+def test_credentials_are_looked_at_before_the_request(channel):
+    """What is sent with a wrong token is not even parsed."""
+    error = BY_NAME["AppendMessage"].attempt(channel, b"\x0f\xff" * 1000)[1]
+    assert error.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+@pytest.mark.parametrize("rpc", RPCS, ids=lambda rpc: rpc.name)
+def test_the_first_token_may_do_everything(product, channel, rpc):
+    error = rpc.attempt(channel, rpc.request(), **bearing(product.token()))[1]
+    assert error is None or error.code() in {
+        grpc.StatusCode.NOT_FOUND,
+        grpc.StatusCode.ALREADY_EXISTS,
+    }
+
+
+@pytest.mark.parametrize("rpc", RPCS, ids=lambda rpc: rpc.name)
+def test_a_reading_token_may_read_and_nothing_else(product, channel, rpc):
+    if "viewer" not in product.tokens.read_text():
+        add_token(product.tokens, Role.READ, "viewer")
+    outcome = refused(rpc, channel, **bearing(product.token("viewer")))
+    if rpc.path in READ_METHODS:
+        assert outcome is None or outcome[0] == "NOT_FOUND"
+    else:
+        assert outcome == ("PERMISSION_DENIED", "READ_ONLY_CREDENTIALS")
+
+
+def test_health_is_open(channel):
+    assert is_serving(channel)
+
+
+def test_reflection_wants_the_same_credentials(product, channel):
+    stub = reflection_pb2_grpc.ServerReflectionStub(channel)
+    question = reflection_pb2.ServerReflectionRequest(list_services="")
+    with pytest.raises(grpc.RpcError) as caught:
+        list(stub.ServerReflectionInfo(iter([question]), timeout=30))
+    assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+    (answer,) = stub.ServerReflectionInfo(iter([question]), timeout=30, **bearing(product.token()))
+    names = {service.name for service in answer.list_services_response.service}
+    assert "flue.store.v1.Store" in names
+
+
+def test_tokens_rotate_without_a_restart(product, channel):
+    rpc = BY_NAME["ListSessions"]
+    token = add_token(product.tokens, Role.FULL, "next")
+    assert refused(rpc, channel, **bearing(token)) is None
+    remove_token(product.tokens, "next")
+    assert refused(rpc, channel, **bearing(token)) == ("UNAUTHENTICATED", "UNAUTHENTICATED")
+    assert product.process.poll() is None
+
+
+def test_the_token_file_is_private(product):
+    assert product.tokens.stat().st_mode & 0o7777 == 0o600
+
+
+def test_the_log_names_the_caller_and_never_a_token(product, channel):
+    token = product.token()
+    prepare_with(channel, token)
+    lines = product.log.read_text()
+    assert "default" in lines
+    assert token not in lines
+    assert "wrong-wrong" not in lines
+
+
+def prepare_with(channel, token):
+    """Make a session as the owner of a token."""
+
+    class Bearing(grpc.UnaryUnaryClientInterceptor):
+        def intercept_unary_unary(self, continuation, details, request):
+            return continuation(details._replace(**bearing(token)), request)
+
+    prepare(grpc.intercept_channel(channel, Bearing()))
+
+
+def test_the_socket_beside_it_wants_none():
+    with running("--listen", "127.0.0.1:0", "--listen", "unix:{directory}/run/s") as product:
+        with product.channel() as channel:
+            assert refused(BY_NAME["ListSessions"], channel) is None
+        with product.channel(f"127.0.0.1:{product.port}") as channel:
+            assert refused(BY_NAME["ListSessions"], channel)[0] == "UNAUTHENTICATED"
