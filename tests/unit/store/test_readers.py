@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import threading
+
+import apsw
+import pytest
+
+from flue_grpc.errors import CancelledError, DeadlineError, DrainingError
+from flue_grpc.store.connections import open_reader
+from flue_grpc.store.health import Health
+from flue_grpc.store.readers import Readers
+from flue_grpc.store.store import Store
+from flue_grpc.store.values import DEFAULT_SETTINGS, Draft, MessageQuery
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+
+
+class After:
+    """Cancels once it was asked a number of times."""
+
+    def __init__(self, count, error=CancelledError):
+        self.left = count
+        self.error = error
+
+    def is_cancelled(self):
+        self.left -= 1
+        return self.left < 0
+
+    def check(self):
+        if self.left < 0:
+            raise self.error("enough")
+
+
+@pytest.fixture
+def readers(path, store):
+    lent = Readers(lambda: open_reader(path, DEFAULT_SETTINGS), Health())
+    yield lent
+    lent.close()
+
+
+@pytest.mark.parametrize("error", [CancelledError, DeadlineError])
+def test_cancelled_sql_stops_and_leaves_the_connection_usable(readers, error):
+    with pytest.raises(error), readers.reading(After(3, error)) as connection:
+        connection.execute(ENDLESS).fetchall()
+    with readers.reading() as connection:
+        assert connection.execute("SELECT 1").fetchall() == [(1,)]
+
+
+def test_a_cancelled_call_reads_nothing(store, session_id):
+    with pytest.raises(CancelledError):
+        store.get_session(session_id, After(-1))
+
+
+def test_a_search_is_cancelled_within_its_sql(store, session_id):
+    store.append_messages(session_id, [Draft("user", f"common {number}") for number in range(1000)])
+    cancel = After(2)
+    with pytest.raises(CancelledError):
+        list(store.search_messages(MessageQuery("common"), cancel=cancel))
+    assert cancel.left == -1
+
+
+def test_a_list_is_cancelled_between_its_batches(store, session_id, monkeypatch):
+    monkeypatch.setattr("flue_grpc.limits.READ_BATCH_ROWS", 2)
+    for _ in range(6):
+        store.append_message(session_id, Draft("user", "x"))
+    cancel = After(0)
+    cancel.left = 1
+    listing = store.list_messages(session_id, cancel=cancel)
+    next(listing)
+    next(listing)
+    cancel.left = -1
+    with pytest.raises(CancelledError):
+        next(listing)
+
+
+def test_connections_are_used_again_and_few_are_kept(readers, monkeypatch):
+    monkeypatch.setattr("flue_grpc.limits.READERS_IDLE_MAX", 2)
+    with readers.reading() as first:
+        pass
+    with readers.reading() as second:
+        assert second is first
+        with readers.reading() as third, readers.reading() as fourth:
+            assert len({first, third, fourth}) == 3
+    assert len(readers._idle) == 2
+
+
+def test_a_connection_whose_statement_was_left_open_is_not_lent_again(readers, session_id):
+    held = []
+    with readers.reading() as first:
+        held.append(first.execute("SELECT * FROM sessions UNION ALL SELECT * FROM sessions"))
+        next(held[0])
+    with readers.reading() as second:
+        assert second is not first
+
+
+def test_readers_cannot_write(readers):
+    from flue_grpc.errors import StoreReadOnlyError
+
+    with pytest.raises(StoreReadOnlyError), readers.reading() as connection:
+        connection.execute("DELETE FROM sessions")
+
+
+def test_closing_stops_what_still_reads(readers):
+    started = threading.Event()
+    outcome = []
+
+    def read():
+        try:
+            with readers.reading() as connection:
+                connection.set_progress_handler(lambda: bool(started.set()), 100)
+                connection.execute(ENDLESS).fetchall()
+        except DrainingError as error:
+            outcome.append(error)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    started.wait()
+    readers.close()
+    reader.join()
+    assert len(outcome) == 1
+    with pytest.raises(DrainingError), readers.reading():
+        pass
+
+
+def test_a_closed_store_refuses_every_call(path):
+    store = Store.open(path)
+    store.create_session("s", "t")
+    store.close()
+    for call in (
+        lambda: store.get_session("s"),
+        lambda: store.create_session("x", "t"),
+        lambda: list(store.list_sessions("all")),
+        lambda: list(store.search_messages(MessageQuery("x"))),
+    ):
+        with pytest.raises(DrainingError):
+            call()
+
+
+def test_a_defect_of_ours_is_not_disguised(readers):
+    with pytest.raises(apsw.SQLError), readers.reading() as connection:
+        connection.execute("SELECT no_such_column")
