@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -109,6 +110,14 @@ class Product:
     def channel(self, address=None, **options):
         pairs = [("grpc.use_local_subchannel_pool", 1), *options.items()]
         return grpc.insecure_channel(address or f"unix:{self.socket}", pairs)
+
+    def logged(self, *texts):
+        """Wait until the log holds all texts, and return it: calls are logged after their end."""
+        end = time.monotonic() + PATIENCE
+        while not all(text in (log := self.log.read_text()) for text in texts):
+            assert time.monotonic() < end, log
+            time.sleep(0.005)
+        return log
 
     def stop(self):
         """Drain as an operator does, and return the exit code."""

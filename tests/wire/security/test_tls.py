@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import socket
 import ssl
 import subprocess
@@ -112,9 +113,21 @@ def test_a_certificate_has_the_role_of_its_name(mutual, authority):
         assert (outcome(READ, channel), outcome(WRITE, channel)) == ("OK", "OK")
     with connect(mutual, authority, authority.issue("any", VIEWER)) as channel:
         assert (outcome(READ, channel), outcome(WRITE, channel)) == ("OK", "PERMISSION_DENIED")
-    lines = mutual.log.read_text()
-    assert "spiffe://mesh/agent" in lines
-    assert "viewer.example" in lines
+    mutual.logged("principal=spiffe://mesh/agent", "principal=viewer.example")
+
+
+def test_failed_handshakes_do_not_break_the_form_of_the_log(files, authority):
+    pair = ["--tls-cert", files / "server.crt", "--tls-key", files / "server.key"]
+    clients = ["--tls-client-ca", files / "clients.crt", "--tls-clients", "*=read"]
+    listen = ["--listen", "127.0.0.1:0", "--log-format", "json"]
+    with running(*listen, *pair, *clients) as product:
+        with connect(product, authority) as channel:
+            assert outcome(READ, channel) == "UNAVAILABLE"
+        with connect(product, authority, authority.issue("any", VIEWER)) as channel:
+            assert outcome(READ, channel) == "OK"
+        assert product.stop() == 0
+        lines = [json.loads(line) for line in product.log.read_text().splitlines()]
+    assert [line["principal"] for line in lines] == ["viewer.example"]
 
 
 def test_another_name_is_refused_but_may_ask_for_health(mutual, authority):
@@ -161,7 +174,7 @@ def test_the_server_certificate_rotates_without_a_restart(with_token, authority,
         assert shown(with_token).serial_number == serial
         # Connections that are open go on.
         assert outcome(READ, channel, metadata=token) == "OK"
-    lines = with_token.log.read_text()
+    lines = with_token.logged("the TLS files changed and are in use")
     assert lines.count("the TLS files changed and cannot be used; the old ones stay") == 1
     assert lines.count("the TLS files changed and are in use") == 1
 
