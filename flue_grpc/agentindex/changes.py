@@ -95,5 +95,5 @@ class Changes:
         with self._lock:
             subscriptions = tuple(self._subscriptions)
         changed = tuple(keys)
-        for subscription in subscriptions:
+        for subscription in subscriptions if changed else ():
             subscription.add(changed)

@@ -162,7 +162,7 @@ class _Walk:
             if source is None or target is None or key is None or real in self.result.paths:
                 continue
             self.result.paths.add(real)
-            place = Place(root.place.tool, root.place.kind, target.root)
+            place = Place(root.place.tool, root.place.kind, target.root, is_linked=True)
             record = self._known.get(place, {}).get(real)
             if record is None or record.key != key or record.source != source:
                 self.result.dirty.append(Found(real, place, source, key))

@@ -208,6 +208,8 @@ def _fill(path: Path, schema: str, index_format: str) -> None:
     connection = _connect(path, apsw.SQLITE_OPEN_READWRITE)
     try:
         connection.execute("pragma journal_mode = wal")
+        # An empty file that a power cut spoils is made anew at the next start.
+        connection.execute("pragma synchronous = off")
         with connection:
             connection.execute(schema)
             connection.execute("insert into format values(?)", (index_format,))

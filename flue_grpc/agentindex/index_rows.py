@@ -154,9 +154,10 @@ def remove(db: apsw.Connection, tid: int) -> None:
 
 
 def _save_place(place: Place) -> bytes:
-    return _encode((place.tool, place.kind, os.fsencode(place.root)))
+    return _encode((place.tool, place.kind, os.fsencode(place.root), place.is_linked))
 
 
 def _load_place(data: bytes) -> Place:
-    tool, kind, root = msgspec.msgpack.decode(data, type=tuple[str, str, bytes])
-    return Place(tool, kind, os.fsdecode(root))
+    row = msgspec.msgpack.decode(data, type=tuple[str, str, bytes, bool])
+    tool, kind, root, is_linked = row
+    return Place(tool, kind, os.fsdecode(root), is_linked)

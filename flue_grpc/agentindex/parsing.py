@@ -6,9 +6,9 @@ parsed on a copy, so that the stored state never depends on where a line was cut
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from os import pread
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -103,7 +103,7 @@ def parse(  # noqa: PLR0913, PLR0917 - the file, its reader, and where things go
 def anchor_at(opened: OpenTranscript, offset: int) -> bytes:
     """Digest the first bytes and those before ``offset``, at most HEAD_BYTES each."""
     length = min(offset, HEAD_BYTES)
-    before = pread(opened.fd, length, offset - length)
+    before = os.pread(opened.fd, length, offset - length)
     return blake2b(opened.head[:length] + before, digest_size=_ANCHOR_BYTES).digest()
 
 
@@ -131,7 +131,7 @@ def _feed(
 def _lay_checkpoint(trail: Trail, offset: int, model: str, sink: Sink) -> Trail:
     exact_until = trail.exact_until
     if trail.count >= EXACT_CHECKPOINTS:
-        exact_until = offset if exact_until is None else exact_until
+        exact_until = trail.offset if exact_until is None else exact_until
         if offset - trail.offset < CHECKPOINT_BYTES:
             return Trail(trail.offset, trail.model, trail.count, exact_until)
     sink.add_checkpoint(offset, model)

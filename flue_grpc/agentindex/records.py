@@ -24,11 +24,15 @@ class FileKey(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Place(msgspec.Struct, frozen=True, array_like=True):
-    """The root of one adapter that a file was found below; ``root`` has no symlinks."""
+    """The root of one adapter that a file was found below; ``root`` has no symlinks.
+
+    A file that was found by a link to it has its own root here, and ``is_linked``.
+    """
 
     tool: str
     kind: str
     root: str
+    is_linked: bool = False
 
 
 class Trail(msgspec.Struct, frozen=True, array_like=True):

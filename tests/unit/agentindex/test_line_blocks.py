@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from flue_grpc.agentindex.line_blocks import LineBlocks
+from flue_grpc.agentindex.lines import split_lines
+
+
+def blocks_of(path, start=0, end=None, buffer=8, cap=1000):
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        end = path.stat().st_size if end is None else end
+        blocks = LineBlocks(fd, start, end, bytearray(buffer), cap)
+        lines = []
+        for view, offset, ends in blocks:
+            begin = 0
+            for line_end in ends:
+                lines.append((offset + begin, bytes(view[begin:line_end])))
+                begin = line_end + 1
+    finally:
+        os.close(fd)
+    return lines, (blocks.offset, blocks.end, blocks.tail)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "t"
+
+
+@given(
+    data=st.lists(st.sampled_from([b"\n", b"a", b"bcd", b"e" * 30])).map(b"".join),
+    buffer=st.integers(1, 40),
+)
+@example(data=b"", buffer=1)
+@example(data=b"\n\n", buffer=1)
+@settings(max_examples=100)
+def test_lines_are_those_of_the_line_reader(tmp_path_factory, data, buffer):
+    path = tmp_path_factory.mktemp("lines") / "t"
+    path.write_bytes(data)
+    expected = list(split_lines(data, 0))
+    lines, (offset, end, tail) = blocks_of(path, buffer=buffer)
+    assert lines == [(line.offset, line.data) for line in expected if line.terminated]
+    assert offset == data.rfind(b"\n") + 1
+    assert (end, tail) == (len(data), data[offset:])
+
+
+@given(
+    lines=st.lists(st.integers(0, 30).map(lambda size: b"x" * size)),
+    tail=st.integers(0, 30).map(lambda size: b"y" * size),
+    cap=st.integers(8, 20),
+)
+@settings(max_examples=100)
+def test_long_lines_are_stepped_over(tmp_path_factory, lines, tail, cap):
+    path = tmp_path_factory.mktemp("lines") / "t"
+    data = b"".join(line + b"\n" for line in lines)
+    path.write_bytes(data + tail)
+    found, (offset, end, rest) = blocks_of(path, buffer=8, cap=cap)
+    assert [line for _, line in found] == [line for line in lines if len(line) <= cap]
+    assert (offset, end) == (len(data), len(data) + len(tail))
+    assert rest == (tail if len(tail) <= cap else b"")
+
+
+def test_only_the_wanted_bytes_are_read(path):
+    path.write_bytes(b"one\ntwo\nthree\nfour\n")
+    lines, rest = blocks_of(path, start=4, end=16)
+    assert lines == [(4, b"two"), (8, b"three")]
+    assert rest == (14, 16, b"fo")
+
+
+def test_a_file_that_was_cut_ends_early(path):
+    path.write_bytes(b"one\ntw")
+    lines, rest = blocks_of(path, end=100)
+    assert lines == [(0, b"one")]
+    assert rest == (4, 6, b"tw")
+
+
+def test_memory_is_bounded_by_the_longest_line_taken(path, monkeypatch):
+    path.write_bytes(b"x" * 5000 + b"\n")
+    sizes = []
+    monkeypatch.setattr(
+        "flue_grpc.agentindex.line_blocks.bytearray",
+        lambda size: sizes.append(size) or bytearray(size),
+        raising=False,
+    )
+    lines, rest = blocks_of(path, cap=100)
+    assert (lines, rest) == ([], (5001, 5001, b""))
+    assert max(sizes) == 101
