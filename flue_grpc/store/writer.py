@@ -172,6 +172,8 @@ class Writer:
                 job.run(Batch(self._connection, self._clock))
             else:
                 self._run_in_savepoint(job)
+            if job.error is not None and is_failed_sync(job.error):
+                raise job.error
             if job.error is not None and (len(jobs) == 1 or not self._connection.in_transaction):
                 return job
         self._clock.save(self._connection)
