@@ -111,6 +111,13 @@ class Product:
         pairs = [("grpc.use_local_subchannel_pool", 1), *options.items()]
         return grpc.insecure_channel(address or f"unix:{self.socket}", pairs)
 
+    def peak_memory(self):
+        """The most resident memory that it ever had, in bytes; 0 where no /proc tells."""
+        status = Path(f"/proc/{self.process.pid}/status")
+        if not status.exists():
+            return 0
+        return int(re.search(r"VmHWM:\s+(\d+) kB", status.read_text())[1]) * 1024
+
     def logged(self, *texts):
         """Wait until the log holds all texts, and return it: calls are logged after their end."""
         end = time.monotonic() + PATIENCE
