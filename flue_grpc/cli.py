@@ -31,6 +31,8 @@ COMMANDS: Final = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit code, 2 for one that cannot start."""
     parsed = make_parser().parse_args(arguments)
+    # gRPC's C core writes its own account of what we report in words.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         code: int = parsed.run(parsed)
         sys.stdout.flush()

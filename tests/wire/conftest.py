@@ -13,11 +13,14 @@ from pathlib import Path
 import grpc
 import pytest
 
+from flue.agentindex.v1 import agent_index_pb2_grpc
 from flue.store.v1 import store_pb2, store_pb2_grpc
+from flue_grpc import config
 from flue_grpc.rpc.calls import ContextCancel
 from flue_grpc.rpc.interceptors.budgets import BudgetSizes
 from flue_grpc.rpc.interceptors.deadlines import Patiences
 from flue_grpc.rpc.runtime import Runtime, RuntimeSettings
+from flue_grpc.server import Server
 
 TIMEOUT = 20.0
 
@@ -96,7 +99,7 @@ class Probe(store_pb2_grpc.StoreServicer):
 class ProbeServer:
     """The server, its runtime and a channel to it."""
 
-    def __init__(self, path, settings, observing=()) -> None:
+    def __init__(self, path, settings, observing=(), services=None) -> None:
         self.errors = []
         self.probe = Probe()
         self.runtime = Runtime(settings, self.errors.append, observing)
@@ -106,6 +109,8 @@ class ProbeServer:
         registrar = self.runtime.registrar(self.server)
         store_pb2_grpc.add_StoreServicer_to_server(self.probe, registrar)
         self.runtime.add_health(registrar)
+        if services is not None:
+            services(registrar)
         self.address = f"unix:{path}/s"
         self.server.add_insecure_port(self.address)
         self.server.start()
@@ -164,11 +169,11 @@ class ProbeServer:
 
 
 @contextmanager
-def probe_server(path, observing=(), guard_interval=0.01, unread=60.0, **patiences):
+def probe_server(path, observing=(), services=None, guard_interval=0.01, unread=60.0, **patiences):
     settings = RuntimeSettings(
         BudgetSizes(live=4, finite=3, unary=2), Patiences(**patiences), unread, guard_interval
     )
-    server = ProbeServer(path, settings, observing)
+    server = ProbeServer(path, settings, observing, services)
     try:
         yield server
     finally:
@@ -192,3 +197,75 @@ def server(probe_server):
     with probe_server() as started:
         started.probe.behaviours["ok"] = started.probe.answer
         yield started
+
+
+class Flue:
+    """The product in this process, on a Unix socket, seen through its stubs."""
+
+    def __init__(self, directory, **settings) -> None:
+        self.home = directory / "home"
+        self.home.mkdir(exist_ok=True)
+        self.data = directory / "data"
+        self.socket = directory / "run" / "s"
+        self.settings = {
+            "home": self.home,
+            "data_dir": self.data,
+            "listen": f"unix:{self.socket}",
+            "sweep_interval_seconds": 0.01,
+        } | settings
+        self.server = None
+        self.channel = None
+
+    def start(self):
+        self.server = Server(config.combine(self.settings))
+        self.server.start()
+        self.channel = grpc.insecure_channel(
+            self.server.addresses[0].target, [("grpc.use_local_subchannel_pool", 1)]
+        )
+        self.store = store_pb2_grpc.StoreStub(self.channel)
+        self.index = agent_index_pb2_grpc.AgentIndexStub(self.channel)
+        return self
+
+    def stop(self):
+        if self.server is not None:
+            self.channel.close()
+            self.server.stop()
+            self.server = None
+
+    def restart(self):
+        self.stop()
+        return self.start()
+
+    def swept(self):
+        """Wait until every transcript that lies in the home now is indexed."""
+        index = self.server.services.index
+        names = [path.stem for path in self.home.glob(".claude/projects/*/*.jsonl")]
+
+        def is_swept():
+            index.poke()
+            return all(index.find("claude", name) for name in names) and not index.building
+
+        wait_until(is_swept)
+        return self
+
+
+@pytest.fixture
+def flue(short_path):
+    """The product with an empty home."""
+    started = Flue(short_path).start()
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def make_flue(short_path):
+    """The product with settings that a test gives, not yet started."""
+    made = []
+
+    def make(**settings):
+        made.append(Flue(short_path, **settings))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.stop()
