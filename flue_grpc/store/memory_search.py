@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from flue_grpc.cancel import Cancel
     from flue_grpc.store.readers import Readers
     from flue_grpc.store.values import MemoryEntry, MemoryQuery
-    from flue_grpc.text.ranking import Place, Scored
+    from flue_grpc.text.ranking import Scored
 
 _SEARCH: Final = f"""SELECT bm25({MEMORY_INDEX.name}) AS score, m.updated_at, m.id
     FROM {MEMORY_INDEX.name} JOIN memory_entries AS m ON m.id = {MEMORY_INDEX.name}.rowid
@@ -42,15 +42,16 @@ def search_memory(
     planned = ranked.plan(query.query)
     if planned is None:
         return
-    with readers.reading(cancel) as connection:
+    with readers.reading(cancel) as connection, connection:
         moment = after.moment if after is not None else _now(connection)
         search = ranked.Search(_SEARCH, (moment, memory.scopes_text(query.scopes)), _CONTENT)
-        matches = ranked.places(connection, planned, search, limit, after)
+        matches, count = ranked.matches(connection, planned, search, limit, after)
     while matches:
         with readers.reading(cancel) as connection:
             entries, taken = _load(connection, matches[:_PAGE], moment)
-        for entry, place in entries:
-            yield Placed(entry, SearchCursor(moment, place.anchor, place.when, place.id))
+        for place, entry in entries:
+            yield Placed(entry, SearchCursor(moment, count + place, entry.id))
+        count += taken
         del matches[:taken]
 
 
@@ -60,17 +61,18 @@ def _now(connection: apsw.Connection) -> int:
 
 
 def _load(
-    connection: apsw.Connection, matches: Sequence[tuple[Scored, Place]], moment: int
-) -> tuple[list[tuple[MemoryEntry, Place]], int]:
-    loaded: list[tuple[MemoryEntry, Place]] = []
+    connection: apsw.Connection, matches: Sequence[Scored], moment: int
+) -> tuple[list[tuple[int, MemoryEntry]], int]:
+    """Load the first of ``matches`` with their places from 1; say how many were taken."""
+    loaded: list[tuple[int, MemoryEntry]] = []
     total = taken = 0
-    for scored, place in matches:
+    for match in matches:
         taken += 1
-        row = first_row(connection, _ENTRY, (scored.id,))
+        row = first_row(connection, _ENTRY, (match.id,))
         entry = None if row is None else memory.entry(row)
         if entry is None or entry.updated_at > moment:
             continue
-        loaded.append((entry, place))
+        loaded.append((taken, entry))
         total += len(entry.content)
         if total >= limits.READ_BATCH_BYTES:
             break

@@ -10,11 +10,12 @@ import msgspec
 from flue_grpc import limits
 from flue_grpc.listing import Placed
 from flue_grpc.store import message_rows, ranked
-from flue_grpc.store.connections import first_row, first_value
+from flue_grpc.store.connections import Row, first_row, first_value
 from flue_grpc.store.ranked import SearchCursor
 from flue_grpc.store.sessions import IS_SUBAGENT, is_subagent
 from flue_grpc.store.text_index import MESSAGE_INDEX
 from flue_grpc.store.values import Message, SearchResult
+from flue_grpc.text.ranking import Scored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,10 +23,8 @@ if TYPE_CHECKING:
     import apsw
 
     from flue_grpc.cancel import Cancel
-    from flue_grpc.store.connections import Row
     from flue_grpc.store.readers import Readers
     from flue_grpc.store.values import MessageQuery
-    from flue_grpc.text.ranking import Place, Scored
 
 _CONTENT: Final = "SELECT content FROM messages WHERE id = ?"
 _WINDOWS: Final = f"""
@@ -57,15 +56,16 @@ def search_messages(
     planned = ranked.plan(query.query)
     if planned is None:
         return
-    with readers.reading(cancel) as connection:
+    with readers.reading(cancel) as connection, connection:
         moment = after.moment if after is not None else _last_id(connection)
-        matches = ranked.places(connection, planned, _search(query, moment), limit, after)
+        matches, count = ranked.matches(connection, planned, _search(query, moment), limit, after)
     size = _FIRST_PAGE
     while matches:
         with readers.reading(cancel) as connection:
             results, taken = _page(connection, query, matches[:size])
-        for result, place in results:
-            yield Placed(result, SearchCursor(moment, place.anchor, place.when, place.id))
+        for place, result in results:
+            yield Placed(result, SearchCursor(moment, count + place, result.message.id))
+        count += taken
         del matches[:taken]
         size = _PAGE
 
@@ -89,43 +89,46 @@ def _search(query: MessageQuery, moment: int) -> ranked.Search:
     return ranked.Search(sql, bindings, _CONTENT)
 
 
+class _Loaded(msgspec.Struct, frozen=True):
+    """A match with its row; ``place`` counts from 1 among those that were to be loaded."""
+
+    place: int
+    match: Scored
+    row: Row
+    title: str
+
+
 def _page(
-    connection: apsw.Connection, query: MessageQuery, matches: Sequence[tuple[Scored, Place]]
-) -> tuple[list[tuple[SearchResult, Place]], int]:
-    """Load the first of ``matches`` up to limits.READ_BATCH_BYTES; say how many were taken."""
+    connection: apsw.Connection, query: MessageQuery, matches: Sequence[Scored]
+) -> tuple[list[tuple[int, SearchResult]], int]:
+    """Load the first of ``matches`` with their places from 1; say how many were taken."""
     with connection:
         loaded, taken = _load(connection, query, matches)
-        windows = _windows(connection, [row[0] for row, _, _, _ in loaded], query.window)
-    return [
-        (
-            SearchResult(
-                message_rows.message(row),
-                title,
-                is_subagent(title),
-                windows.get(row[0], ()),
-                scored.score,
-            ),
-            place,
-        )
-        for row, title, scored, place in loaded
-    ], taken
+        windows = _windows(connection, [each.match.id for each in loaded], query.window)
+    return [(each.place, _result(each, windows.get(each.match.id, ()))) for each in loaded], taken
+
+
+def _result(loaded: _Loaded, window: tuple[Message, ...]) -> SearchResult:
+    message = message_rows.message(loaded.row)
+    is_sub = is_subagent(loaded.title)
+    return SearchResult(message, loaded.title, is_sub, window, loaded.match.score)
 
 
 def _load(
-    connection: apsw.Connection, query: MessageQuery, matches: Sequence[tuple[Scored, Place]]
-) -> tuple[list[tuple[Row, str, Scored, Place]], int]:
-    sql = f"""SELECT {message_rows.COLUMNS[query.images]},
-            (SELECT title FROM sessions WHERE id = session_id)
+    connection: apsw.Connection, query: MessageQuery, matches: Sequence[Scored]
+) -> tuple[list[_Loaded], int]:
+    sql = f"""SELECT (SELECT title FROM sessions WHERE id = session_id),
+            {message_rows.COLUMNS[query.images]}
         FROM messages WHERE id = ?"""
-    loaded: list[tuple[Row, str, Scored, Place]] = []
+    loaded: list[_Loaded] = []
     total = taken = 0
-    for scored, place in matches:
+    for match in matches:
         taken += 1
-        row = first_row(connection, sql, (scored.id,))
+        row = first_row(connection, sql, (match.id,))
         if row is None:
             continue
-        loaded.append((row[:-1], row[-1], scored, place))
-        total += message_rows.row_size(row)
+        loaded.append(_Loaded(taken, match, row[1:], row[0]))
+        total += message_rows.row_size(row[1:])
         if total >= limits.READ_BATCH_BYTES:
             break
     return loaded, taken

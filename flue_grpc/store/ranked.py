@@ -10,7 +10,7 @@ from flue_grpc.listing import Cursor
 from flue_grpc.store.connections import Row, first_row
 from flue_grpc.text.match import Verifier, lookup
 from flue_grpc.text.query import parse_plain
-from flue_grpc.text.ranking import Place, Scored, tie_pass
+from flue_grpc.text.ranking import Scored, tie_pass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,15 +19,14 @@ if TYPE_CHECKING:
 
 
 class SearchCursor(Cursor, frozen=True, array_like=True):
-    """The place after a match; ``moment`` marks what was there at the first response.
+    """The place after the ``count``-th match, whose id is ``id``.
 
-    It is the greatest message id, or the latest time of memory. The rest is the
-    match's place in the ranked list.
+    ``moment`` marks what was there at the first response: the greatest message
+    id, or the latest time of memory.
     """
 
     moment: int
-    anchor: float
-    when: int
+    count: int
     id: int
 
 
@@ -62,20 +61,42 @@ def plan(query: str) -> Plan | None:
     return Plan(looked_up.expression, looked_up.verifier)
 
 
-def places(
+def matches(
     connection: apsw.Connection,
     planned: Plan,
     search: Search,
     limit: int,
     after: SearchCursor | None,
-) -> list[tuple[Scored, Place]]:
-    """Rank at most ``limit`` matches, near ties newest first, behind the place ``after``."""
+) -> tuple[list[Scored], int]:
+    """Rank, near ties newest first; return at most ``limit`` matches, and how many are before.
+
+    Runs within the caller's transaction.
+    Every write shifts all scores a little, so the place is the last match itself,
+    or its number when it is gone.
+    """
+    wanted = limit if after is None else after.count + limit
+    while True:
+        ranked = _ranked(connection, planned, search, wanted)
+        start = 0 if after is None else _place(ranked, after)
+        if start + limit <= wanted or len(ranked) < wanted:
+            return ranked[start : start + limit], start
+        # The place has moved down, so as many more are needed.
+        wanted = start + limit
+
+
+def _place(ranked: list[Scored], after: SearchCursor) -> int:
+    for number, match in enumerate(ranked, 1):
+        if match.id == after.id:
+            return number
+    return min(after.count, len(ranked))
+
+
+def _ranked(connection: apsw.Connection, planned: Plan, search: Search, limit: int) -> list[Scored]:
     rows = connection.execute(search.sql, (planned.expression, *search.bindings))
     scored: Iterator[Scored] = (Scored(*row) for row in rows)
     if planned.verifier is not None:
         scored = _verified(connection, scored, planned.verifier, search.content)
-    place = None if after is None else Place(after.anchor, after.when, after.id)
-    ranked = list(tie_pass(scored, limit, place))
+    ranked = [match for match, _ in tie_pass(scored, limit)]
     rows.close(force=True)
     return ranked
 
