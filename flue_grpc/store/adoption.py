@@ -57,6 +57,7 @@ def _rewrite(connection: apsw.Connection, now: int) -> None:
     migrations.migrate(connection, 0, now)
     _copy_sessions(connection)
     _copy_messages(connection)
+    _give_orphans_sessions(connection)
     _copy_memory(connection)
     for table in _TABLES:
         connection.execute(f"DROP TABLE IF EXISTS original_{table}")
@@ -100,10 +101,6 @@ def _copy_messages(connection: apsw.Connection) -> None:
     for row in rows:
         created_at = _time(row["created_at"])
         connection.execute(
-            "INSERT OR IGNORE INTO sessions VALUES (?, '', ?, ?)",
-            (row["session_id"], created_at, created_at),
-        )
-        connection.execute(
             f"""INSERT INTO messages (id, session_id, created_at, image_count, {", ".join(_TEXTS)})
                 VALUES (?, ?, ?, ?, {", ".join("?" * len(_TEXTS))})""",
             (
@@ -116,6 +113,14 @@ def _copy_messages(connection: apsw.Connection) -> None:
         )
         if first_value(connection, "SELECT searchable FROM messages WHERE id = ?", (row["id"],)):
             MESSAGE_INDEX.add(connection, row["id"], row["content"])
+
+
+def _give_orphans_sessions(connection: apsw.Connection) -> None:
+    connection.execute(
+        """INSERT INTO sessions SELECT session_id, '', min(created_at), max(created_at)
+            FROM messages WHERE session_id NOT IN (SELECT id FROM sessions)
+            GROUP BY session_id"""
+    )
 
 
 def _copy_memory(connection: apsw.Connection) -> None:

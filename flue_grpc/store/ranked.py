@@ -70,9 +70,8 @@ def matches(
 ) -> tuple[list[Scored], int]:
     """Rank, near ties newest first; return at most ``limit`` matches, and how many are before.
 
-    Runs within the caller's transaction.
-    Every write shifts all scores a little, so the place is the last match itself,
-    or its number when it is gone.
+    Runs within the caller's transaction. Every write shifts all scores a little,
+    so the place is the last match itself, or its number when it is gone.
     """
     wanted = limit if after is None else after.count + limit
     while True:
