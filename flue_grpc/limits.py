@@ -58,6 +58,12 @@ TELEMETRY_FLUSH_SECONDS: Final = 2.0  # a dead collector must not hold up the ex
 METRICS_POLL_SECONDS: Final = 0.1  # http.server notices within it that it must end
 METRICS_REQUEST_SECONDS: Final = 5.0  # one scrape at a time: a stuck one must end
 
+# --- flue-grpc doctor ---
+DOCTOR_OPEN_FILES: Final = 1024  # a socket per call, a file per transcript read, SQLite
+DOCTOR_FREE_BYTES: Final = 256 * MIB  # a large batch, its log and an index that is rebuilt
+DOCTOR_CERTIFICATE_DAYS: Final = 14  # time to renew a certificate by hand
+DOCTOR_HEALTH_SECONDS: Final = 2.0  # a server that runs answers at once
+
 # --- Errors (contract rule 6) ---
 METADATA_VALUE_BYTES: Final = 200
 STATUS_BYTES: Final = 4 * KIB  # larger trailers are lost on the way
@@ -124,6 +130,7 @@ LABEL_BYTES: Final = 256  # tool_name, model, call_id on a page
 SEARCH_DEFAULT: Final = 50
 SEARCH_MAX: Final = 1000
 SEARCH_BYTES: Final = 64 * MIB
+SEARCH_FLUSH_SECONDS: Final = 0.02  # a hit waits for others no longer than this
 SNIPPET_CODE_POINTS: Final = 80  # on each side of the match
 FIRST_PROMPT_BYTES: Final = 4096
 TITLE_CODE_POINTS: Final = 200

@@ -67,10 +67,8 @@ def whole_end(line: bytes) -> int:
     """
     if is_object(line):
         return len(line)
-    end = 0
-    for _, end in _objects(line):
-        pass
-    return end
+    ends = [end for _, end in _objects(line)]
+    return ends[-1] if ends else 0
 
 
 def _objects(line: bytes) -> Iterator[tuple[bytes, int]]:

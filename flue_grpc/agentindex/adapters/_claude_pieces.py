@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
 
@@ -29,17 +29,20 @@ from flue_grpc.agentindex.adapters._pieces import (
 )
 from flue_grpc.agentindex.adapters._records import Count, Records
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 SYNTHETIC: Final = "<synthetic>"
 
 
-class CacheCreation(msgspec.Struct):
+class CacheCreation(msgspec.Struct, gc=False):
     """Cache writes by their time to live."""
 
     ephemeral_5m_input_tokens: Count | None = None
     ephemeral_1h_input_tokens: Count | None = None
 
 
-class Usage(msgspec.Struct):
+class Usage(msgspec.Struct, gc=False):
     """The tokens of one API response."""
 
     input_tokens: Count | None = None
@@ -49,7 +52,7 @@ class Usage(msgspec.Struct):
     output_tokens: Count | None = None
 
 
-class Block(msgspec.Struct):
+class Block(msgspec.Struct, gc=False):
     """One block of a message's content."""
 
     type: str | None = None
@@ -68,7 +71,7 @@ class Block(msgspec.Struct):
         return cls(type="text", text=text_of(raw))
 
 
-class Body(msgspec.Struct):
+class Body(msgspec.Struct, gc=False):
     """The ``message`` of a line."""
 
     model: str | None = None
@@ -77,7 +80,7 @@ class Body(msgspec.Struct):
     usage: Usage | None = None
 
 
-class Attachment(msgspec.Struct):
+class Attachment(msgspec.Struct, gc=False):
     """What the harness put beside the conversation."""
 
     type: str | None = None
@@ -86,13 +89,13 @@ class Attachment(msgspec.Struct):
     content: msgspec.Raw = ABSENT
 
 
-class Origin(msgspec.Struct):
+class Origin(msgspec.Struct, gc=False):
     """Who wrote a prompt."""
 
     kind: str | None = None
 
 
-class Line(msgspec.Struct, rename="camel"):
+class Line(msgspec.Struct, rename="camel", gc=False):
     """One line, in the order in which its members usually stand."""
 
     is_sidechain: bool | None = None
@@ -103,7 +106,7 @@ class Line(msgspec.Struct, rename="camel"):
     message: Body | None = None
     request_id: str | None = None
     is_meta: bool | None = None
-    uuid: str | None = None
+    uuid: msgspec.Raw = ABSENT
     timestamp: Stamp = None
     is_compact_summary: bool | None = None
     is_visible_in_transcript_only: bool | None = None
@@ -112,7 +115,7 @@ class Line(msgspec.Struct, rename="camel"):
     content: msgspec.Raw = ABSENT
     attachment: Attachment | None = None
     summary: str | None = None
-    leaf_uuid: str | None = None
+    leaf_uuid: msgspec.Raw = ABSENT
     custom_title: str | None = None
     agent_name: str | None = None
     ai_title: str | None = None
@@ -123,70 +126,62 @@ LINES: Final = Records(Line)
 
 def pieces_of(line: Line) -> list[Piece]:
     """Return the messages of a line, none for a line that holds none."""
-    if line.type == "assistant":
-        return _assistant_pieces(line)
-    if line.type == "user":
-        return _user_pieces(line)
-    if line.type == "system":
-        return [Piece(SYSTEM_TEXT, line.content, text_of)] if is_prose(line.content) else []
-    if line.type == "attachment" and line.attachment:
-        return _attachment_pieces(line, line.attachment)
-    return []
+    make = _MAKERS.get(line.type or "")
+    return make(line) if make else []
 
 
 def _assistant_pieces(line: Line) -> list[Piece]:
     prose = SYSTEM_TEXT if line.is_compact_summary else ASSISTANT_TEXT
-    content = _content(line)
-    if isinstance(content, str):
+    content = line.message.content if line.message else text_of(line.content)
+    if not isinstance(content, list):
         return [Piece(prose, content)] if content else []
     pieces = []
     for block in content:
         kind = block.type
-        if kind == "text":
+        if kind == "tool_use" or kind in _OTHER_CALLS:
+            name, call_id = block.name or "", block.id or ""
+            pieces.append(Piece(TOOL_CALL, block.input, text_or_json, name, call_id))
+        elif kind == "text":
             if block.text:
                 pieces.append(Piece(prose, block.text))
         elif kind == "thinking":
             if block.thinking:
                 pieces.append(Piece(THINKING, block.thinking))
-        elif kind in _TOOL_CALLS:
-            pieces.append(_call(block))
-        elif kind and kind.endswith("tool_result"):
-            pieces.append(_result(block))
         elif kind in _PICTURES:
             pieces.append(Piece(prose, _PICTURES[kind]))
+        elif kind and kind.endswith("tool_result"):
+            pieces.append(_result(block))
     return pieces
 
 
 def _user_pieces(line: Line) -> list[Piece]:
-    is_injected = _is_injected(line)
-    content = _content(line)
-    if isinstance(content, str):
-        return _prose_pieces(content, is_injected=is_injected)
+    content = line.message.content if line.message else text_of(line.content)
+    if not isinstance(content, list):
+        return _prose_pieces(line, content or "")
     pieces = []
     for block in content:
         kind = block.type
         if kind == "tool_result":
             pieces.append(_result(block))
         elif kind == "text":
-            pieces += _prose_pieces(block.text or "", is_injected=is_injected)
+            pieces += _prose_pieces(line, block.text or "")
         elif kind in _PICTURES:
-            pieces.append(Piece(SYSTEM_TEXT if is_injected else USER_TEXT, _PICTURES[kind]))
+            pieces.append(Piece(SYSTEM_TEXT if _is_injected(line) else USER_TEXT, _PICTURES[kind]))
     return pieces
 
 
-def _attachment_pieces(line: Line, attachment: Attachment) -> list[Piece]:
+def _system_pieces(line: Line) -> list[Piece]:
+    return [Piece(SYSTEM_TEXT, line.content, text_of)] if is_prose(line.content) else []
+
+
+def _attachment_pieces(line: Line) -> list[Piece]:
+    attachment = line.attachment or Attachment()
     kind = attachment.type or ""
     if kind == "queued_command":
         is_injected = attachment.command_mode == "task-notification" or _is_injected(line)
-        return _queued_pieces(attachment.prompt, is_injected=is_injected)
-    if kind.startswith("hook_"):
-        return _hook_pieces(attachment.content)
-    return []
-
-
-def _queued_pieces(prompt: str | list[Block] | None, *, is_injected: bool) -> list[Piece]:
-    line = Line(type="user", is_meta=is_injected, message=Body(content=prompt))
-    return [piece for piece in _user_pieces(line) if piece.shape is not TOOL_RESULT]
+        typed = Line(type="user", is_meta=is_injected, message=Body(content=attachment.prompt))
+        return [piece for piece in _user_pieces(typed) if piece.shape is not TOOL_RESULT]
+    return _hook_pieces(attachment.content) if kind.startswith("hook_") else []
 
 
 def _hook_pieces(content: msgspec.Raw) -> list[Piece]:
@@ -194,13 +189,6 @@ def _hook_pieces(content: msgspec.Raw) -> list[Piece]:
         return [Piece(SYSTEM_TEXT, content, text_of)]
     parts = [text_of(item) for item in items_of(content) or () if is_prose(item)]
     return [Piece(SYSTEM_TEXT, "\n".join(parts))] if parts else []
-
-
-def _content(line: Line) -> str | list[Block]:
-    """Return the content of a message, or of a line that has no message (rule 10)."""
-    if line.message is None:
-        return text_of(line.content)
-    return line.message.content or ""
 
 
 def _is_injected(line: Line) -> bool:
@@ -214,10 +202,10 @@ def _is_injected(line: Line) -> bool:
     )
 
 
-def _prose_pieces(text: str, *, is_injected: bool) -> list[Piece]:
+def _prose_pieces(line: Line, text: str) -> list[Piece]:
     if not text:
         return []
-    if is_injected:
+    if _is_injected(line):
         return [Piece(SYSTEM_TEXT, text)]
     injected, prose = split_claude(text)
     pieces = [Piece(SYSTEM_TEXT, injected)] if injected else []
@@ -226,14 +214,16 @@ def _prose_pieces(text: str, *, is_injected: bool) -> list[Piece]:
     return pieces
 
 
-def _call(block: Block) -> Piece:
-    return Piece(TOOL_CALL, block.input, text_or_json, block.name or "", block.id or "")
-
-
 def _result(block: Block) -> Piece:
     call_id = block.tool_use_id or ""
     return Piece(TOOL_RESULT, block.content, result_text, "", call_id, block.is_error is True)
 
 
-_TOOL_CALLS: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+_MAKERS: Final[dict[str, Callable[[Line], list[Piece]]]] = {
+    "assistant": _assistant_pieces,
+    "user": _user_pieces,
+    "system": _system_pieces,
+    "attachment": _attachment_pieces,
+}
+_OTHER_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
 _PICTURES: Final = {"image": IMAGE, "document": DOCUMENT}

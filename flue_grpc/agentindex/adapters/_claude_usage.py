@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from flue_grpc.agentindex.adapters._claude_pieces import Usage
 from flue_grpc.agentindex.adapters._tally import NO_TOKENS, maximum, minus
 from flue_grpc.agentindex.values import TokenUsage
 
 if TYPE_CHECKING:
-    from flue_grpc.agentindex.adapters._claude_pieces import Line, Usage
+    from flue_grpc.agentindex.adapters._claude_pieces import CacheCreation, Line
     from flue_grpc.agentindex.adapters.base import Ledger
 
-# What a key of the ledger names: one letter before the name.
-_REQUEST: Final = "r"  # the maximum of a request
-_BRANCH: Final = "s"  # the maximum of a request that only sidechain lines have so far
-_MAIN: Final = "m"  # marks a message id of the main chain
-_REPLAYED: Final = "p"  # what sidechain lines of a message id added
+# What a key of the ledger stands for: mixed into the hash of the name.
+_REQUEST: Final = 0  # the maximum of a request
+_BRANCH: Final = 1  # the maximum of a request that only sidechain lines have so far
+_MAIN: Final = 2  # marks a message id of the main chain
+_REPLAYED: Final = 3  # what sidechain lines of a message id added
+_NO_REQUEST: Final = "\n"  # in front of a message id that stands for a request
 
 
 class Requests(msgspec.Struct):
@@ -36,6 +38,7 @@ class Requests(msgspec.Struct):
     name: str = ""
     key: int = 0
     known: TokenUsage = NO_TOKENS
+    last: Usage | None = None
     has_branches: bool = False
 
     def count(self, line: Line, ledger: Ledger, *, is_branch: bool) -> TokenUsage:
@@ -43,28 +46,30 @@ class Requests(msgspec.Struct):
         message = line.message
         if message is None or message.usage is None:
             return NO_TOKENS
+        name = line.request_id or (message.id and _NO_REQUEST + message.id) or ""
+        if name == self.name and name and message.usage == self.last:
+            return NO_TOKENS
         usage = _tokens_of(message.usage)
-        request, message_id = line.request_id or "", message.id or ""
-        if usage is NO_TOKENS or not (request or message_id):
+        if usage is NO_TOKENS or not name:
             return usage
-        name = f"r{request}" if request else f"m{message_id}"
+        message_id = message.id or ""
         if is_branch:
             return self._count_branch(name, message_id, usage, ledger)
         taken_back = NO_TOKENS if name == self.name else self._turn_to(name, message_id, ledger)
+        self.last = message.usage
         added = self._raise(usage, ledger)
         return added if taken_back is NO_TOKENS else minus(added, taken_back)
 
     def _raise(self, usage: TokenUsage, ledger: Ledger) -> TokenUsage:
         known = self.known
-        if known is NO_TOKENS:
-            added = self.known = usage
-        else:
-            self.known = maximum(known, usage)
-            added = minus(self.known, known)
-            if added == NO_TOKENS:
-                return NO_TOKENS
-        ledger.put(self.key, self.known)
-        return added
+        if usage == known:
+            return NO_TOKENS
+        raised = usage if known is NO_TOKENS else maximum(known, usage)
+        if raised == known:
+            return NO_TOKENS
+        self.known = raised
+        ledger.put(self.key, raised)
+        return usage if known is NO_TOKENS else minus(raised, known)
 
     def _turn_to(self, name: str, message_id: str, ledger: Ledger) -> TokenUsage:
         """Take up a request of the main chain; return what sidechain lines counted of it."""
@@ -96,7 +101,7 @@ class Requests(msgspec.Struct):
         key = _key(_REQUEST, name)
         known = ledger.get(key)
         if known is not None:
-            self.name, self.key, self.known = name, key, known
+            self.name, self.key, self.known, self.last = name, key, known, None
             return self._raise(usage, ledger)
         if message_id and ledger.get(_key(_MAIN, message_id)) is not None:
             return NO_TOKENS
@@ -114,11 +119,7 @@ class Requests(msgspec.Struct):
 def _tokens_of(usage: Usage) -> TokenUsage:
     cache_write = usage.cache_creation_input_tokens
     if cache_write is None:
-        cache_write = 0
-        if usage.cache_creation is not None:
-            cache_write = (usage.cache_creation.ephemeral_5m_input_tokens or 0) + (
-                usage.cache_creation.ephemeral_1h_input_tokens or 0
-            )
+        cache_write = _cache_write_of(usage.cache_creation)
     tokens = TokenUsage(
         usage.input_tokens or 0,
         usage.output_tokens or 0,
@@ -128,6 +129,13 @@ def _tokens_of(usage: Usage) -> TokenUsage:
     return NO_TOKENS if tokens == NO_TOKENS else tokens
 
 
-def _key(space: str, name: str) -> int:
-    digest = blake2b((space + name).encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little", signed=True)
+def _cache_write_of(creation: CacheCreation | None) -> int:
+    if creation is None:
+        return 0
+    short, long = creation.ephemeral_5m_input_tokens, creation.ephemeral_1h_input_tokens
+    return (short or 0) + (long or 0)
+
+
+def _key(space: int, name: str) -> int:
+    digest = blake2b(name.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True) ^ space

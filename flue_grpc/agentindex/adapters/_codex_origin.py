@@ -36,6 +36,7 @@ class Origin(msgspec.Struct):
     agent_name: str = ""
     start_ordinal: int = 0
     phase: int = _OPENING
+    is_past_copies: bool = False
     parent_written_at: int | None = None
 
     def take_meta(self, meta: Payload, ts: int | None) -> None:
@@ -52,13 +53,12 @@ class Origin(msgspec.Struct):
 
     def inherits(self, line: Line) -> bool:
         """Say whether a line that is no meta line is a copy from the parent."""
-        if self.phase == _OWN and not self.start_ordinal:
-            return False
         if self.start_ordinal and line.ordinal is not None:
             return line.ordinal < self.start_ordinal
         if self.phase == _INHERITED and self._is_copy(time_of(line.timestamp)):
             return True
         self.phase = _OWN
+        self.is_past_copies = not self.start_ordinal
         return False
 
     def _is_copy(self, ts: int | None) -> bool:

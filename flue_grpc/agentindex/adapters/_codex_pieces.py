@@ -11,6 +11,7 @@ from flue_grpc.agentindex.adapters._json_values import (
     ABSENT,
     Stamp,
     is_string,
+    items_of,
     members_of,
     text_of,
     text_or_json,
@@ -33,8 +34,10 @@ from flue_grpc.agentindex.adapters._records import Count, Records
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from flue_grpc.agentindex.adapters.base import Context
 
-class Block(msgspec.Struct):
+
+class Block(msgspec.Struct, gc=False):
     """One part of a message or of reasoning."""
 
     type: str | None = None
@@ -47,7 +50,7 @@ class Block(msgspec.Struct):
         return cls(type="text", text=text_of(raw))
 
 
-class Totals(msgspec.Struct):
+class Totals(msgspec.Struct, gc=False):
     """Token counts as Codex keeps them: input includes both cache counts."""
 
     input_tokens: Count | None = None
@@ -57,26 +60,26 @@ class Totals(msgspec.Struct):
     output_tokens: Count | None = None
 
 
-class TokenInfo(msgspec.Struct):
+class TokenInfo(msgspec.Struct, gc=False):
     """The ``info`` of a token count."""
 
     total_token_usage: Totals | None = None
     last_token_usage: Totals | None = None
 
 
-class Git(msgspec.Struct):
+class Git(msgspec.Struct, gc=False):
     """Where the repository stood."""
 
     branch: str | None = None
 
 
-class Goal(msgspec.Struct):
+class Goal(msgspec.Struct, gc=False):
     """What a thread is to reach."""
 
     objective: str | None = None
 
 
-class Payload(msgspec.Struct):
+class Payload(msgspec.Struct, gc=False):
     """The body of a line of any type, in the order in which members usually stand."""
 
     type: str | None = None
@@ -115,7 +118,7 @@ class Payload(msgspec.Struct):
     git: Git | None = None
 
 
-class Line(msgspec.Struct):
+class Line(msgspec.Struct, gc=False):
     """One line; a bare one of 2025 has no payload (formats §3.8)."""
 
     timestamp: Stamp = None
@@ -132,7 +135,7 @@ _TEXT_BLOCKS: Final = frozenset({"input_text", "output_text", "text"})
 _PICTURES: Final = {"input_image": IMAGE, "input_file": DOCUMENT}
 
 
-def line_pieces(line: Line, *, mirror: bool) -> list[Piece]:
+def pieces_of(line: Line, context: Context) -> list[Piece]:
     """Return the messages of a line; of an event only where events stand in for messages."""
     payload = line.payload
     if payload is None:
@@ -141,7 +144,7 @@ def line_pieces(line: Line, *, mirror: bool) -> list[Piece]:
         make = _MAKERS.get(payload.type or "")
         return make(payload) if make else []
     if line.type == "event_msg":
-        return _mirror_pieces(payload) if mirror else []
+        return _mirror_pieces(payload) if context.mirror else []
     # Of a compaction its summary, never the history that it repeats.
     is_summary = line.type == "compacted" and payload.message
     return [Piece(SYSTEM_TEXT, payload.message)] if is_summary else []
@@ -176,7 +179,7 @@ def is_plain_prompt(event: Payload) -> bool:
 
 def has_images(event: Payload) -> bool:
     """Say whether an event brings pictures."""
-    return any(bytes(images[:1]) == b"[" and len(images) > 2 for images in _image_lists(event))
+    return bool(items_of(event.images) or items_of(event.local_images))
 
 
 def _mirror_pieces(event: Payload) -> list[Piece]:
@@ -190,10 +193,6 @@ def _mirror_pieces(event: Payload) -> list[Piece]:
     if text.strip():
         return _user_text_pieces(text)
     return [Piece(USER_TEXT, IMAGE)] if has_images(event) else []
-
-
-def _image_lists(event: Payload) -> tuple[memoryview, memoryview]:
-    return memoryview(event.images), memoryview(event.local_images)
 
 
 def _message_pieces(item: Payload) -> list[Piece]:

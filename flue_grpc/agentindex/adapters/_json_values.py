@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
@@ -141,11 +142,9 @@ def compact_json(raw: msgspec.Raw) -> str:
     if not memoryview(raw):
         return ""
     data = bytes(raw)
-    try:
+    # A value that was read nearer to the bottom of the stack can be nested too deeply here.
+    with suppress(RecursionError):
         data = msgspec.json.format(data, indent=-1)
-    except RecursionError:
-        # The line was read nearer to the bottom of the stack; it stays as it is written.
-        pass
     text = data.decode("utf-8", "replace")
     if "\\u" in text or "\\/" in text:
         text = _ESCAPE.sub(_plain, text)
@@ -160,7 +159,7 @@ def _plain(match: re.Match[str]) -> str:
         return escape
     if len(escape) > len("\\uXXXX"):
         return chr(0x10000 + ((int(escape[2:6], 16) - 0xD800) << 10) + int(escape[8:], 16) - 0xDC00)
-    char = chr(int(escape[2:], 16))
+    char = chr(int(escape.removeprefix("\\u"), 16))
     if char < " " or char in _SHORT_ESCAPES:
         return _SHORT_ESCAPES.get(char, escape.lower())
     return REPLACEMENT if "\ud800" <= char <= "\udfff" else char

@@ -34,20 +34,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Cost(msgspec.Struct):
+class Cost(msgspec.Struct, gc=False):
     """What a request cost, in dollars."""
 
     total: float | None = None
 
 
-class CacheUsage(msgspec.Struct):
+class CacheUsage(msgspec.Struct, gc=False):
     """Cache counts as old and foreign builds spell them."""
 
     read: Count | None = None
     write: Count | None = None
 
 
-class Usage(msgspec.Struct, rename="camel"):
+class Usage(msgspec.Struct, rename="camel", gc=False):
     """The tokens of one request, in disjoint buckets."""
 
     input: Count | None = None
@@ -60,7 +60,7 @@ class Usage(msgspec.Struct, rename="camel"):
     cache_creation: Count | None = None
 
 
-class Block(msgspec.Struct):
+class Block(msgspec.Struct, gc=False):
     """One block of a message's content."""
 
     type: str | None = None
@@ -80,7 +80,7 @@ class Block(msgspec.Struct):
 Content = str | list[Block] | None
 
 
-class Body(msgspec.Struct, rename="camel"):
+class Body(msgspec.Struct, rename="camel", gc=False):
     """The ``message`` of a line."""
 
     role: str | None = None
@@ -98,7 +98,7 @@ class Body(msgspec.Struct, rename="camel"):
     summary: str | None = None
 
 
-class Line(msgspec.Struct, rename="camel"):
+class Line(msgspec.Struct, rename="camel", gc=False):
     """One line; the header has the session's own ``id``, ``cwd`` and model."""
 
     type: str | None = None

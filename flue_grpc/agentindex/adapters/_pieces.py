@@ -6,6 +6,7 @@ pieces, so a summary counts what the pages show (formats §8.14).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -21,7 +22,7 @@ from flue_grpc.agentindex.values import Kind, Message, Role
 from flue_grpc.text.clean import sanitize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
 IMAGE: Final = "[image]"
 DOCUMENT: Final = "[document]"

@@ -13,7 +13,6 @@ from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
     Annotated,
-    Any,
     Final,
     Generic,
     TypeVar,
@@ -92,18 +91,18 @@ class _Shape:
 
     __slots__ = ("_count", "_flag", "_items", "_number", "_raw", "_record", "_text")
 
-    def __init__(self, annotation: Any) -> None:
+    def __init__(self, annotation: object) -> None:
         kinds = _alternatives(annotation)
         self._raw = msgspec.Raw in kinds
         self._text = str in kinds
         self._flag = bool in kinds
         self._count = Count in kinds
         self._number = float in kinds
-        self._record = next((kind for kind in kinds if _is_record(kind)), None)
+        self._record = next(filter(None, map(_record_type, kinds)), None)
         lists = [kind for kind in kinds if get_origin(kind) is list]
         self._items = _shape_of(get_args(lists[0])[0]) if lists else None
 
-    def read(self, raw: msgspec.Raw) -> Any:
+    def read(self, raw: msgspec.Raw) -> object:
         """Return the value, None when it is of no type that may be here."""
         if self._raw:
             return raw
@@ -119,47 +118,48 @@ class _Shape:
             return data == b"true" if self._flag else None
         return self._from_number(data) if start in _NUMBER_STARTS else None
 
-    def _from_string(self, raw: msgspec.Raw) -> Any:
+    def _from_string(self, raw: msgspec.Raw) -> object:
         if self._text:
             return text_of(raw)
         if self._record is not None and hasattr(self._record, "of_text"):
             return self._record.of_text(raw)
-        text = text_of(raw)
-        return _count_of(text.encode()) if self._count else None
+        return _digits_of(text_of(raw).encode()) if self._count else None
 
-    def _from_array(self, raw: msgspec.Raw) -> Any:
+    def _from_array(self, raw: msgspec.Raw) -> object:
         if self._items is None:
             return None
         values = (self._items.read(item) for item in items_of(raw) or ())
         return [value for value in values if value is not None]
 
-    def _from_number(self, data: bytes) -> Any:
+    def _from_number(self, data: bytes) -> object:
         if self._count:
             return _count_of(data)
         return float(data) if self._number else None
 
 
-def _count_of(data: bytes) -> int | None:
-    if not _DIGITS.fullmatch(data):
-        try:
-            number = float(data)
-        except ValueError:
-            return None
-        return int(number) if number.is_integer() and 0 <= number <= MAX_COUNT else None
-    count = int(data)
-    return count if count <= MAX_COUNT else None
+def _digits_of(data: bytes) -> int | None:
+    count = int(data) if _DIGITS.fullmatch(data) else -1
+    return count if 0 <= count <= MAX_COUNT else None
 
 
-def _alternatives(annotation: Any) -> tuple[Any, ...]:
+def _count_of(literal: bytes) -> int | None:
+    """Read a JSON number that has an integral value, however it is written."""
+    if literal.lstrip(b"-").isdigit():
+        return _digits_of(literal)
+    number = float(literal)
+    return int(number) if number.is_integer() and 0 <= number <= MAX_COUNT else None
+
+
+def _alternatives(annotation: object) -> tuple[object, ...]:
     if get_origin(annotation) in {Union, UnionType}:
         return tuple(kind for kind in get_args(annotation) if kind is not NoneType)
     return (annotation,)
 
 
-def _is_record(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+def _record_type(kind: object) -> type[msgspec.Struct] | None:
+    return kind if isinstance(kind, type) and issubclass(kind, msgspec.Struct) else None
 
 
 @cache
-def _shape_of(annotation: Any) -> _Shape:
+def _shape_of(annotation: object) -> _Shape:
     return _Shape(annotation)

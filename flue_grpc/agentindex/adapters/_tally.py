@@ -44,8 +44,21 @@ class Tally(msgspec.Struct):
     cache_write: int = 0
     models: list[str] = []
 
-    def count(self, pieces: Iterable[Piece], *, sidechain: bool) -> int:
-        """Count messages by kind; return how many are not system text."""
+    def take(  # noqa: PLR0913  (a value for them would cost more than the counting)
+        self,
+        pieces: Iterable[Piece],
+        ts: int | None,
+        model: str = "",
+        tokens: TokenUsage = NO_TOKENS,
+        cost_usd: float | None = None,
+        *,
+        sidechain: bool = False,
+        inherited: bool = False,
+    ) -> LineUsage | None:
+        """Take in the messages and tokens of a record; return what it adds, None for nothing.
+
+        What is ``inherited`` does not widen the session's span (behaviour B5).
+        """
         count = 0
         for piece in pieces:
             shape = piece.shape
@@ -56,25 +69,36 @@ class Tally(msgspec.Struct):
                 self.tool_call_count += 1
             elif shape is USER_TEXT and not sidechain:
                 self.prompt_count += 1
-        self.message_count += count
-        return count
+        if tokens is not NO_TOKENS:
+            tokens = self.add(tokens)
+        elif not count and cost_usd is None:
+            return None
+        if count:
+            self.message_count += count
+            if ts is not None and not inherited:
+                self.stretch(ts)
+        return LineUsage(ts, model, tokens, cost_usd, count)
 
     def stretch(self, ts: int) -> None:
         """Let the session span ``ts``, the time of a message that counts."""
-        if self.started_at is None or ts < self.started_at:
-            self.started_at = ts
         if self.ended_at is None or ts > self.ended_at:
             self.ended_at = ts
+        if self.started_at is None or ts < self.started_at:
+            self.started_at = ts
 
     def add(self, tokens: TokenUsage) -> TokenUsage:
         """Add tokens; return what was added: less only where a sum would leave 0 to 2^63-1."""
-        self.input += tokens.input
-        self.output += tokens.output
-        self.cache_read += tokens.cache_read
-        self.cache_write += tokens.cache_write
-        if 0 <= (self.input | self.output | self.cache_read | self.cache_write) <= MAX_COUNT:
-            return tokens
-        return self._keep_in_range(tokens)
+        total_input, output = self.input + tokens.input, self.output + tokens.output
+        read, write = self.cache_read + tokens.cache_read, self.cache_write + tokens.cache_write
+        if not 0 <= (total_input | output | read | write) <= MAX_COUNT:
+            return self._add_within_range(tokens)
+        self.input, self.output, self.cache_read, self.cache_write = (
+            total_input,
+            output,
+            read,
+            write,
+        )
+        return tokens
 
     def add_model(self, model: str) -> None:
         """Note a model that was used; the first ones only, in the order of their use."""
@@ -86,12 +110,12 @@ class Tally(msgspec.Struct):
         """The sum of all that was added."""
         return TokenUsage(self.input, self.output, self.cache_read, self.cache_write)
 
-    def _keep_in_range(self, added: TokenUsage) -> TokenUsage:
-        before = minus(self.tokens, added)
-        self.input = _in_range(self.input)
-        self.output = _in_range(self.output)
-        self.cache_read = _in_range(self.cache_read)
-        self.cache_write = _in_range(self.cache_write)
+    def _add_within_range(self, tokens: TokenUsage) -> TokenUsage:
+        before = self.tokens
+        self.input = _within_range(self.input + tokens.input)
+        self.output = _within_range(self.output + tokens.output)
+        self.cache_read = _within_range(self.cache_read + tokens.cache_read)
+        self.cache_write = _within_range(self.cache_write + tokens.cache_write)
         return minus(self.tokens, before)
 
 
@@ -150,15 +174,6 @@ def merged(one: Tally, other: Tally) -> Tally:
         tally.stretch(other.started_at)
         tally.stretch(other.ended_at)
     return tally
-
-
-def line_usage(
-    ts: int | None, model: str, tokens: TokenUsage, count: int, cost: float | None = None
-) -> LineUsage | None:
-    """Return what a record adds, None when that is nothing."""
-    if not count and tokens is NO_TOKENS and cost is None:
-        return None
-    return LineUsage(ts, model, tokens, cost, count)
 
 
 def minus(one: TokenUsage, other: TokenUsage) -> TokenUsage:
@@ -240,5 +255,5 @@ def add_exactly(partials: list[float], number: float) -> None:
     partials[kept:] = [number]
 
 
-def _in_range(number: int) -> int:
+def _within_range(number: int) -> int:
     return min(max(number, 0), MAX_COUNT)

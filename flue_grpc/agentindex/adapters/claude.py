@@ -12,11 +12,16 @@ from flue_grpc.agentindex.adapters._claude_titles import Titles
 from flue_grpc.agentindex.adapters._claude_usage import Requests
 from flue_grpc.agentindex.adapters._injected import slash_command
 from flue_grpc.agentindex.adapters._json_values import DAMAGE, time_of
-from flue_grpc.agentindex.adapters._pieces import SYSTEM_TEXT, Piece, Stamped, messages_of
+from flue_grpc.agentindex.adapters._pieces import (
+    SYSTEM_TEXT,
+    TOOL_RESULT,
+    Piece,
+    Stamped,
+    messages_of,
+)
 from flue_grpc.agentindex.adapters._places import directory_from, is_plain, stem_of
 from flue_grpc.agentindex.adapters._records import Records
 from flue_grpc.agentindex.adapters._tally import (
-    NO_TOKENS,
     NOTHING,
     Tally,
     Traits,
@@ -24,7 +29,6 @@ from flue_grpc.agentindex.adapters._tally import (
     first_prose,
     is_id,
     label_of,
-    line_usage,
     prompt_of,
     summary_of,
 )
@@ -58,6 +62,7 @@ class State(msgspec.Struct):
     first_prompt: str = ""
     command: str = ""
     cwd: str = ""
+    other_cwd: str = ""
     is_cwd_home: bool = False
     git_branch: str = ""
     tool_version: str = ""
@@ -69,6 +74,7 @@ class _Parent(msgspec.Struct):
 
 
 _PARENTS: Final = Records(_Parent)
+_decode: Final = LINES.decode
 
 
 class Claude:
@@ -92,27 +98,27 @@ class Claude:
     def candidate(self, root: Root, relative: tuple[str, ...]) -> Source | None:
         """Take ``<folder>/<id>.jsonl`` and the subagents beside and below it (formats §2.1)."""
         stem = stem_of(relative[-1])
-        if not stem or len(relative) < 2:
+        folder, *path = relative
+        if not stem or not path:
             return None
-        folder = relative[0]
         is_agent = stem.startswith(_AGENT)
-        if len(relative) == 2:
-            is_known = is_agent or is_id(stem)
-            return Source(self.tool, stem, "", is_agent, 0, folder) if is_known else None
-        parent = relative[1]
-        session_id = f"{parent}.{stem}"
-        is_below = len(relative) > 3 and relative[2] == _SUBAGENTS
-        if not (is_agent and is_below and is_id(session_id)):
+        parent, *below = path
+        if not below:
+            source = Source(self.tool, stem, is_subagent=is_agent, folder=folder)
+        elif is_agent and below[0] == _SUBAGENTS:
+            source = Source(self.tool, f"{parent}.{stem}", parent, is_subagent=True, folder=folder)
+        else:
             return None
-        return Source(self.tool, session_id, parent, True, 0, folder)
+        return source if is_id(source.id) else None
 
     def enters(self, root: Root, relative: tuple[str, ...]) -> bool:
         """Enter projects, the directories of sessions, and ``subagents`` in these."""
-        return is_plain(relative[-1]) and (len(relative) < 3 or relative[2] == _SUBAGENTS)
+        return is_plain(relative[-1]) and relative[2:3] in ((), (_SUBAGENTS,))
 
     def start(self, source: Source) -> State:
         """Return the state before the first line."""
-        return State(source.folder, source.is_subagent, source.is_subagent and not source.parent_id)
+        wants_parent = source.is_subagent and not source.parent_id
+        return State(source.folder, source.is_subagent, wants_parent)
 
     def feed(
         self, state: State, line: bytes | memoryview, offset: int, ledger: Ledger
@@ -121,10 +127,13 @@ class Claude:
         if state.wants_parent:
             _take_parent(state, line)
         try:
-            record = LINES.decode(line)
+            record = _decode(line)
         except DAMAGE:
             return _feed_damaged(state, line, ledger)
-        added = _take(state, record, pieces_of(record)[:LINE_MESSAGES], ledger)
+        pieces = pieces_of(record)
+        if len(pieces) > LINE_MESSAGES:
+            del pieces[LINE_MESSAGES:]
+        added = _take(state, record, pieces, ledger)
         return NOTHING if added is None else (added,)
 
     def context(self, state: State) -> Context:
@@ -180,52 +189,52 @@ def _feed_damaged(state: State, line: bytes | memoryview, ledger: Ledger) -> tup
 
 def _take(state: State, line: Line, pieces: list[Piece], ledger: Ledger) -> LineUsage | None:
     """Take in a line's record; return what it adds to the usage."""
-    _take_place(state, line)
-    if line.uuid and not state.titles.is_settled:
-        state.titles.take_uuid(line.uuid)
-    tokens, model = NO_TOKENS, ""
-    is_sidechain = line.is_sidechain is True
-    if line.type == "assistant":
-        model = _take_model(state.tally, line)
-        is_branch = is_sidechain and not state.is_subagent
-        tokens = state.requests.count(line, ledger, is_branch=is_branch)
-    elif not pieces:
-        if line.type in _TITLE_TYPES:
-            state.titles.take(line)
-        return None
-    elif not is_sidechain:
-        _take_prompts(state, pieces)
-    if tokens is not NO_TOKENS:
-        tokens = state.tally.add(tokens)
-    count = state.tally.count(pieces, sidechain=is_sidechain)
-    ts = time_of(line.timestamp)
-    if count and ts is not None:
-        state.tally.stretch(ts)
-    return line_usage(ts, model, tokens, count)
-
-
-def _take_place(state: State, line: Line) -> None:
     if line.version and line.version != state.tool_version:
         state.tool_version = label_of(line.version)
     if line.git_branch and line.git_branch != state.git_branch:
         state.git_branch = label_of(line.git_branch)
-    if state.is_cwd_home or not line.cwd or line.cwd == state.cwd:
-        return
-    # The one that names the folder is where a resume looks; later ones drift (formats §2.7).
-    if is_munged(line.cwd, state.folder):
-        state.cwd = directory_of(line.cwd)
-        state.is_cwd_home = bool(state.cwd)
-    state.cwd = state.cwd or directory_of(line.cwd)
+    cwd = line.cwd
+    if cwd and not state.is_cwd_home and cwd not in (state.cwd, state.other_cwd):
+        _take_cwd(state, cwd)
+    if not state.titles.is_settled:
+        state.titles.take_uuid(line.uuid)
+    if line.type == "assistant":
+        return _take_response(state, line, pieces, ledger)
+    if not pieces:
+        if line.type in _TITLE_TYPES:
+            state.titles.take(line)
+        return None
+    sidechain = line.is_sidechain is True
+    if not (sidechain or (len(pieces) == 1 and pieces[0].shape is TOOL_RESULT)):
+        _take_prompts(state, pieces)
+    return state.tally.take(pieces, time_of(line.timestamp), sidechain=sidechain)
 
 
-def _take_model(tally: Tally, line: Line) -> str:
-    model = line.message.model if line.message else None
-    if not model or model == SYNTHETIC:
-        return ""
-    if model not in tally.models:
+def _take_response(
+    state: State, line: Line, pieces: list[Piece], ledger: Ledger
+) -> LineUsage | None:
+    """Take in a line of the assistant, which may have usage without a message."""
+    model = (line.message.model if line.message else None) or ""
+    if model == SYNTHETIC:
+        model = ""
+    elif model and model not in state.tally.models:
         model = label_of(model)
-        tally.add_model(model)
-    return model
+        state.tally.add_model(model)
+    is_branch = line.is_sidechain is True and not state.is_subagent
+    tokens = state.requests.count(line, ledger, is_branch=is_branch)
+    return state.tally.take(pieces, time_of(line.timestamp), model, tokens)
+
+
+def _take_cwd(state: State, cwd: str) -> None:
+    """Keep the directory that names the folder: there a resume looks (formats §2.7).
+
+    Without one it is the first. Later ones drift; the last is kept to know it again.
+    """
+    directory = directory_of(cwd)
+    state.is_cwd_home = bool(directory) and is_munged(cwd, state.folder)
+    if state.is_cwd_home or not state.cwd:
+        state.cwd = directory
+    state.other_cwd = directory
 
 
 def _take_prompts(state: State, pieces: list[Piece]) -> None:

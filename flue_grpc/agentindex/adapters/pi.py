@@ -34,7 +34,6 @@ from flue_grpc.agentindex.adapters._tally import (
     first_prose,
     is_id,
     label_of,
-    line_usage,
     prompt_of,
     summary_of,
     title_of,
@@ -54,6 +53,7 @@ _MAX_COST: Final = 1e9  # dollars; more for one request is damage
 _USED_BY: Final = frozenset({"assistant", "toolResult"})
 _MODEL_LINES: Final = frozenset({"session", "model_change"})
 _SUMMARIES: Final = frozenset({"compaction", "branch_summary"})
+_decode: Final = LINES.decode
 
 
 class State(msgspec.Struct):
@@ -107,10 +107,13 @@ class Pi:
         if state.is_refused:
             return NOTHING
         try:
-            record = LINES.decode(line)
+            record = _decode(line)
         except DAMAGE:
             return _feed_damaged(state, line, ledger)
-        added = _take(state, record, pieces_of(record)[:LINE_MESSAGES], ledger)
+        pieces = pieces_of(record)
+        if len(pieces) > LINE_MESSAGES:
+            del pieces[LINE_MESSAGES:]
+        added = _take(state, record, pieces, ledger)
         return NOTHING if added is None else (added,)
 
     def context(self, state: State) -> Context:
@@ -139,7 +142,8 @@ class Pi:
             context = _context_after(record, context)
             pieces = pieces_of(record)[: LINE_MESSAGES - len(messages)]
             if pieces:
-                stamped = Stamped(offset, _time_of(record), _model_of(record, context))
+                model = (record.message.model if record.message else None) or context.model
+                stamped = Stamped(offset, _time_of(record), model)
                 messages += messages_of(pieces, len(messages), stamped)
         return messages, context
 
@@ -162,29 +166,24 @@ def _take(state: State, line: Line, pieces: list[Piece], ledger: Ledger) -> Line
     if not state.has_header:
         _take_header(state, line)
         return None
-    state.context = _context_after(line, state.context)
-    if line.type == "session_info":
-        state.name = title_of(line.name or "") or state.name
-    count = state.tally.count(pieces, sidechain=False)
-    if not state.first_prompt and pieces:
+    if line.type != "message":
+        state.context = _context_after(line, state.context)
+        if line.type == "session_info":
+            state.name = title_of(line.name or "") or state.name
+    elif pieces and not state.first_prompt:
         state.first_prompt = _prompt(pieces)
-    ts = _time_of(line)
-    if count and ts is not None:
-        state.tally.stretch(ts)
     model = ""
     if line.message and line.message.role == "assistant":
-        model = _model_of(line, state.context)
-        if model:
-            state.tally.add_model(model)
+        model = _model_of(line, state)
     usage = _usage_of(line)
     if usage is None or not _is_first(line, ledger):
-        return line_usage(ts, model, NO_TOKENS, count)
+        return state.tally.take(pieces, _time_of(line), model) if pieces else None
     cost = _cost_of(usage)
     if cost is not None:
         state.has_cost = True
         add_exactly(state.costs, cost)
-    tokens = state.tally.add(_tokens_of(usage))
-    return line_usage(ts, model or state.context.model, tokens, count, cost)
+    model = model or state.context.model
+    return state.tally.take(pieces, _time_of(line), model, _tokens_of(usage), cost)
 
 
 def _take_header(state: State, line: Line) -> None:
@@ -206,9 +205,14 @@ def _context_after(line: Line, context: Context) -> Context:
     return context if model == context.model else Context(model)
 
 
-def _model_of(line: Line, context: Context) -> str:
-    model = line.message.model if line.message else None
-    return label_of(model) if model else context.model
+def _model_of(line: Line, state: State) -> str:
+    """Return the model of a line of the assistant, which counts as used."""
+    model = (line.message.model if line.message else None) or ""
+    if not model or model not in state.tally.models:
+        model = label_of(model) or state.context.model
+        if model:
+            state.tally.add_model(model)
+    return model
 
 
 def _time_of(line: Line) -> int | None:
@@ -248,9 +252,12 @@ def _is_first(line: Line, ledger: Ledger) -> bool:
 
 
 def _tokens_of(usage: Usage) -> TokenUsage:
-    cache = usage.cache or CacheUsage()
-    read = _first_of(usage.cache_read, cache.read)
-    write = _first_of(usage.cache_write, usage.cache_creation, cache.write)
+    read, write = usage.cache_read, usage.cache_write
+    if read is None or write is None:
+        cache = usage.cache or CacheUsage()
+        read = cache.read if read is None else read
+        write = usage.cache_creation if write is None else write
+        write = cache.write if write is None else write
     if usage.input is None and usage.output is None and read is None and write is None:
         tokens = TokenUsage(input=usage.total_tokens or 0)
     else:
@@ -261,8 +268,3 @@ def _tokens_of(usage: Usage) -> TokenUsage:
 def _cost_of(usage: Usage) -> float | None:
     total = usage.cost.total if usage.cost else None
     return total if total is not None and 0 <= total <= _MAX_COST else None
-
-
-def _first_of(*counts: int | None) -> int | None:
-    """Return the first count that is recorded."""
-    return next((count for count in counts if count is not None), None)
