@@ -25,6 +25,8 @@ COMMANDS: Final = (
     "serve",
     "config",
     "health",
+    "doctor",
+    "token",
 )
 
 

@@ -79,7 +79,7 @@ def _gate(addresses: Sequence[Address], settings: Settings) -> Gate | None:
 def tcp_settings(settings: Settings) -> TcpSettings:
     """Say what guards TCP addresses; raises ConfigError for a role that there is not."""
     return TcpSettings(
-        token_file=settings.token_file or settings.data_dir / "tokens",
+        token_file=settings.token_path,
         certificate=settings.tls_cert,
         key=settings.tls_key,
         client_ca=settings.tls_client_ca,

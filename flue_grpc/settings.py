@@ -228,6 +228,11 @@ class Settings:
         )
     )
 
+    @property
+    def token_path(self) -> Path:
+        """The file of bearer tokens."""
+        return self.token_file or self.data_dir / "tokens"
+
 
 def all_settings() -> Mapping[str, About]:
     """Every setting by its name, in the order in which they are shown."""

@@ -45,9 +45,9 @@ create table transcripts(
   changed integer not null,
   path blob not null unique,
   place blob not null,
-  record blob not null,
-  state blob not null
+  record blob not null
 );
+create table states(tid integer primary key, changed integer not null, state blob not null);
 create table usage(id integer primary key, data blob not null);
 create table checkpoints(
   tid integer not null, offset integer not null, model text not null,
@@ -168,17 +168,23 @@ def open_index_file(directory: Path, home: str, parts: tuple[SchemaPart, ...]) -
     Where the directory cannot be used, a temporary file serves until the end of the
     process. Raises AlreadyRunningError when another process has the index.
     """
-    name = blake2b(os.fsencode(os.path.realpath(home)), digest_size=12).hexdigest()
+    path = index_path(directory, home)
     lock = None
     try:
         _make_own_directory(directory)
-        lock = OwnerLock(directory / f"{name}.lock")
-        return IndexFile(directory / f"{name}.db", parts, lock)
+        lock = OwnerLock(path.with_suffix(".lock"))
+        return IndexFile(path, parts, lock)
     except (OSError, ConfigError) as error:
         if lock is not None:
             lock.release()
         _log.warning("the transcript index cannot be kept in %s: %s", directory, error)
-    return IndexFile(Path(tempfile.mkdtemp(prefix="flue-index-")) / f"{name}.db", parts, None)
+    return IndexFile(Path(tempfile.mkdtemp(prefix="flue-index-")) / path.name, parts, None)
+
+
+def index_path(directory: Path, home: str) -> Path:
+    """Name the index file of ``home``, by a hash of its real path."""
+    name = blake2b(os.fsencode(os.path.realpath(home)), digest_size=12).hexdigest()
+    return directory / f"{name}.db"
 
 
 def connect_writer(path: Path) -> apsw.Connection:

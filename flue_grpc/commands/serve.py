@@ -38,8 +38,6 @@ def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
 def run(arguments: argparse.Namespace) -> int:
     """Serve until a signal comes; 0 when everything was closed in order."""
     configuration = configuration_of(arguments)
-    # grpcio's own lines, such as failed handshakes, are not in our form.
-    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     from flue_grpc.logs import start_logging
 
     start_logging(configuration.settings, sys.stderr)

@@ -1,0 +1,60 @@
+"""``flue-grpc token``: the bearer tokens of TCP addresses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flue_grpc.commands.options import add_settings, configuration_of
+
+if TYPE_CHECKING:
+    import argparse
+    from pathlib import Path
+
+
+def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command and what it can do."""
+    parser = subparsers.add_parser(
+        "token",
+        help="list, make and remove the bearer tokens of TCP addresses",
+        description="A running server takes changes up at the next call.",
+    )
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    action = actions.add_parser("list", help="print the role and the name of each token")
+    add_settings(action)
+    action.set_defaults(run=_list)
+    action = actions.add_parser("new", help="make a token and print it")
+    action.add_argument("name", metavar="NAME", help="what the log calls its bearer")
+    action.add_argument("--role", choices=("full", "read"), default="full", help="what it may do")
+    add_settings(action)
+    action.set_defaults(run=_new)
+    action = actions.add_parser("remove", help="refuse a token from now on")
+    action.add_argument("name", metavar="NAME", help="its name")
+    add_settings(action)
+    action.set_defaults(run=_remove)
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    from flue_grpc.security.token_edit import list_tokens
+
+    for principal in list_tokens(_path(arguments)):
+        print(f"{principal.role}\t{principal.name}")
+    return 0
+
+
+def _new(arguments: argparse.Namespace) -> int:
+    from flue_grpc.security.roles import Role
+    from flue_grpc.security.token_edit import add_token
+
+    print(add_token(_path(arguments), Role(arguments.role), arguments.name))
+    return 0
+
+
+def _remove(arguments: argparse.Namespace) -> int:
+    from flue_grpc.security.token_edit import remove_token
+
+    remove_token(_path(arguments), arguments.name)
+    return 0
+
+
+def _path(arguments: argparse.Namespace) -> Path:
+    return configuration_of(arguments).settings.token_path

@@ -1,0 +1,1 @@
+"""What is where, whether it can be used, and what to do when it cannot."""

@@ -1,0 +1,144 @@
+"""The addresses of the service: who may connect, and whether a server answers."""
+
+from __future__ import annotations
+
+import stat
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from flue_grpc.doctor.findings import note, ok, problem
+from flue_grpc.errors import ConfigError
+from flue_grpc.limits import DOCTOR_CERTIFICATE_DAYS, DOCTOR_HEALTH_SECONDS
+from flue_grpc.listeners import UnixAddress, parse_address
+from flue_grpc.rpc.runtime import AGENT_INDEX_NAME, STORE_NAME
+from flue_grpc.security.addresses import is_loopback
+from flue_grpc.security.certificate_facts import read_facts
+from flue_grpc.security.certificates import load
+from flue_grpc.security.tokens import read_token_file
+from flue_grpc.server import tcp_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from flue_grpc.doctor.findings import Finding
+    from flue_grpc.listeners import Address, TcpAddress
+    from flue_grpc.security.certificates import TlsFiles
+    from flue_grpc.settings import Settings
+
+_DAY: Final = 86_400
+_START: Final = "start one with `flue-grpc serve`"
+
+
+def addresses(settings: Settings) -> Iterator[Finding]:
+    """Look at every address of the settings and at what guards it."""
+    for text in settings.listen:
+        try:
+            address = parse_address(text)
+        except ConfigError as error:
+            yield problem("address", str(error), "correct `listen`")
+            continue
+        if isinstance(address, UnixAddress):
+            yield _socket(address.path)
+        else:
+            yield from _tcp(address, settings)
+
+
+def _socket(path: Path) -> Finding:
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return note("socket", f"{path}: no server listens", _START)
+    except OSError as error:
+        return problem("socket", f"{path}: {error.strerror}", "choose another place with --listen")
+    if not stat.S_ISSOCK(status.st_mode):
+        return problem("socket", f"{path} is not a socket", "remove it, or choose another place")
+    mode = stat.S_IMODE(status.st_mode)
+    answers = _health(UnixAddress(path))
+    if answers is None:
+        return note("socket", f"{path}: left behind, no server answers", _START)
+    return _served("socket", f"{path} (mode {mode:04o})", answers)
+
+
+def _tcp(address: TcpAddress, settings: Settings) -> Iterator[Finding]:
+    subject = "tcp"
+    try:
+        guards = tcp_settings(settings)
+        files = guards.tls_files()
+    except ConfigError as error:
+        yield problem(subject, str(error), "correct the settings")
+        return
+    if files is not None:
+        yield _certificate(files)
+        yield ok(subject, f"{address}: {'client certificates' if files.client_ca else 'tokens'}")
+    elif guards.insecure_plaintext:
+        yield note(subject, f"{address}: open to all who reach it", "keep a sidecar before it")
+    elif not is_loopback(address.host):
+        yield problem(
+            subject, f"{address}: plaintext beyond this machine", "set tls_cert and tls_key"
+        )
+    else:
+        answers = _health(address)
+        yield _served(subject, str(address), answers) if answers else ok(subject, str(address))
+    if files is None or files.client_ca is None:
+        yield from () if guards.insecure_plaintext else _tokens(guards.token_file)
+
+
+def _tokens(path: Path) -> Iterator[Finding]:
+    if not path.exists():
+        yield note("tokens", f"{path} is not there yet", "`flue-grpc serve` makes it")
+        return
+    try:
+        found = read_token_file(path)
+    except ConfigError as error:
+        yield problem("tokens", str(error), f"let {path} be yours alone: `chmod 600 {path}`")
+        return
+    names = ", ".join(f"{t.principal.name} ({t.principal.role})" for t in found.tokens)
+    if found.bad_lines:
+        lines = ", ".join(map(str, found.bad_lines))
+        yield problem("tokens", f"{path}: line {lines} is not ROLE TOKEN NAME", "correct it")
+    if found.tokens:
+        yield ok("tokens", f"{path}: {names}")
+    else:
+        yield problem("tokens", f"{path} has no token", "run `flue-grpc token new NAME`")
+
+
+def _certificate(files: TlsFiles) -> Finding:
+    try:
+        load(files)
+        facts = read_facts(files.certificate, files.key)
+    except ConfigError as error:
+        return problem("certificate", str(error), "put a valid certificate there")
+    days = int((facts.not_after - time.time()) // _DAY)
+    text = f"{files.certificate}: for {', '.join(facts.names) or 'no name'}, {days} days left"
+    if not facts.names:
+        return problem("certificate", text, "clients want a subject alternative name")
+    if days < DOCTOR_CERTIFICATE_DAYS:
+        return note("certificate", text, "renew it; the files are read again without a restart")
+    return ok("certificate", text)
+
+
+def _served(subject: str, where: str, answers: dict[str, str]) -> Finding:
+    text = ", ".join(f"{name.rpartition('.')[2]} {status}" for name, status in answers.items())
+    if set(answers.values()) == {"SERVING"}:
+        return ok(subject, f"{where}: {text}")
+    return problem(subject, f"{where}: {text}", "look at the server's log")
+
+
+def _health(address: Address) -> dict[str, str] | None:
+    """Ask a server for both services; None when nobody answers."""
+    answers: dict[str, str] = {}
+    with grpc.insecure_channel(address.target) as channel:
+        stub: Any = health_pb2_grpc.HealthStub(channel)
+        for name in (STORE_NAME, AGENT_INDEX_NAME):
+            try:
+                answer = stub.Check(
+                    health_pb2.HealthCheckRequest(service=name), timeout=DOCTOR_HEALTH_SECONDS
+                )
+            except grpc.RpcError:
+                return None
+            answers[name] = health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status)
+    return answers

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from flue_grpc.cli import main
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    def run(*arguments):
+        code = main(["doctor", "--data-dir", str(tmp_path / "data"), *arguments])
+        return code, capsys.readouterr().out
+
+    return run
+
+
+def test_nothing_is_wrong_on_a_fresh_machine(run, tmp_path):
+    code, out = run()
+    assert code == 0
+    assert "BAD" not in out
+    assert f"note data          {tmp_path}/data is not there yet\n" in out
+    assert "→ `flue-grpc serve` makes it\n" in out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_problem_is_an_exit_code_and_has_advice(run, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data").chmod(0o777)
+    code, out = run()
+    assert code == 1
+    assert f"BAD  data          others may write in {tmp_path}/data" in out
+    assert f"→ let {tmp_path}/data be yours alone" in out
+
+
+def test_findings_come_as_json_too(run):
+    code, out = run("--json")
+    findings = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    assert {"subject", "level", "text", "advice"} == set(findings[0])
+    subjects = {finding["subject"] for finding in findings}
+    assert {"version", "data", "index", "socket", "claude", "codex", "pi"} <= subjects
+
+
+def test_a_hostile_file_name_cannot_move_the_cursor(run, tmp_path):
+    _, out = run("--home", str(tmp_path / "a\x1b[2Jb"))
+    assert "\x1b" not in out
