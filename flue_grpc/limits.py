@@ -16,6 +16,7 @@ BATCH_TARGET_BYTES: Final = 64 * KIB  # the knee of items per second (practice ย
 BATCH_MAX_BYTES: Final = MIB  # a quarter of the default receive limit of clients
 BATCH_QUICK_SECONDS: Final = 0.05  # filled within it, the next response may be larger
 BATCH_MAX_ITEMS: Final = 512  # bounds the work between two cancellation checks
+SUMMARY_CACHE_BYTES: Final = 8 * MIB  # some 10,000 summaries as they are sent
 
 # --- Budgets (contract rule 5) ---
 LIVE_STREAMS: Final = 256  # 50 KiB each, measured (techniques ยง4)

@@ -17,6 +17,7 @@ from flue_grpc.rpc.batching import Shape
 from flue_grpc.rpc.calls import ContextCancel
 from flue_grpc.rpc.page_token import PageTokens
 from flue_grpc.rpc.pages import pages
+from flue_grpc.rpc.summary_cache import SummaryCache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from flue_grpc.agentindex.usage import GroupBy
     from flue_grpc.settings import Settings
 
-_SUMMARIES: Final = Shape(
-    pb.SnapshotResponse, lambda response: response.summaries, convert.add_summary
-)
 _ROWS: Final = Shape(pb.UsageResponse, lambda response: response.rows, convert.add_row)
 
 
@@ -38,6 +36,9 @@ class AgentIndexService(agent_index_pb2_grpc.AgentIndexServicer):
         """Serve an open index with the limits of the settings."""
         self._index = index
         self._settings = settings
+        self._summaries = Shape(
+            pb.SnapshotResponse, lambda response: response.summaries, SummaryCache().add
+        )
 
     def Snapshot(
         self, request: pb.SnapshotRequest, context: grpc.ServicerContext
@@ -50,7 +51,7 @@ class AgentIndexService(agent_index_pb2_grpc.AgentIndexServicer):
             tuple(request.tools), request.cwd, since, until, request.include_subagents
         )
         view = self._index.snapshot(wanted, after, ContextCancel(context))
-        for response in pages(view.items, _SUMMARIES, limit, tokens):
+        for response in pages(view.items, self._summaries, limit, tokens):
             response.building = view.building
             response.hidden_subagents = view.hidden_subagents
             yield response

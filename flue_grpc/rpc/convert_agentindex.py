@@ -29,7 +29,6 @@ if TYPE_CHECKING:
         TokenUsage,
     )
 
-    Summaries = RepeatedCompositeFieldContainer[pb.Summary]
     Messages = RepeatedCompositeFieldContainer[pb.Message]
     Rows = RepeatedCompositeFieldContainer[pb.UsageRow]
 
@@ -64,8 +63,8 @@ _ROLE_NUMBERS: Final = MappingProxyType({name: number for number, name in ROLES.
 _KIND_NUMBERS: Final = MappingProxyType({name: number for number, name in KINDS.items()})
 
 
-def fill_summary(target: pb.Summary, summary: Summary) -> int:
-    """Set every field of a summary and return a bound of its size."""
+def fill_summary(target: pb.Summary, summary: Summary) -> None:
+    """Set every field of a summary."""
     target.id = summary.id
     target.tool = summary.tool
     target.cwd = summary.cwd
@@ -82,6 +81,10 @@ def fill_summary(target: pb.Summary, summary: Summary) -> int:
     if summary.cost_usd is not None:
         target.cost_usd = summary.cost_usd
     target.file_size = summary.file_size
+    if summary.resume is not None:
+        target.resume.command = summary.resume.command
+        target.resume.args.extend(summary.resume.args)
+        target.resume.dir = summary.resume.dir
     target.prompt_count = summary.prompt_count
     target.parent_id = summary.parent_id
     target.git_branch = summary.git_branch
@@ -89,12 +92,6 @@ def fill_summary(target: pb.Summary, summary: Summary) -> int:
     _fill_tokens(target.subagent_tokens, summary.subagent_tokens)
     set_time(target.updated_at, summary.updated_at)
     target.revision = summary.revision
-    return _fill_resume(target, summary) + _summary_bytes(summary)
-
-
-def add_summary(items: Summaries, summary: Summary) -> int:
-    """Append a summary."""
-    return fill_summary(items.add(), summary)
 
 
 def fill_page(target: pb.Page, page: Page) -> None:
@@ -151,29 +148,3 @@ def _fill_tokens(target: pb.TokenUsage, tokens: TokenUsage) -> None:
     target.output = tokens.output
     target.cache_read = tokens.cache_read
     target.cache_write = tokens.cache_write
-
-
-def _fill_resume(target: pb.Summary, summary: Summary) -> int:
-    resume = summary.resume
-    if resume is None:
-        return 0
-    target.resume.command = resume.command
-    target.resume.args.extend(resume.args)
-    target.resume.dir = resume.dir
-    return SCALARS_BYTES + text_bytes(resume.command, resume.dir, *resume.args)
-
-
-def _summary_bytes(summary: Summary) -> int:
-    texts = (
-        summary.id,
-        summary.tool,
-        summary.cwd,
-        summary.title,
-        summary.first_prompt,
-        summary.parent_id,
-        summary.git_branch,
-        summary.tool_version,
-        summary.revision,
-        *summary.models,
-    )
-    return 2 * SCALARS_BYTES + len(summary.models) * TEXT_BYTES + text_bytes(*texts)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as hs
 
 from flue.agentindex.v1 import agent_index_pb2
 from flue.store.v1 import store_pb2
+from flue_grpc import limits
 from flue_grpc.agentindex import values as index_values
 from flue_grpc.agentindex.usage import UsageRow
 from flue_grpc.rpc import convert_agentindex, convert_store
+from flue_grpc.rpc.summary_cache import SummaryCache
 from flue_grpc.store import values as store_values
 
 TEXT = hs.text(max_size=40) | hs.integers(1, 5000).map(lambda n: "é" * n)
@@ -75,6 +78,30 @@ SUMMARIES = hs.builds(
     updated_at=TIME,
     revision=TEXT,
     is_subagent=hs.booleans(),
+)
+SUMMARY = index_values.Summary(
+    id="i",
+    tool="claude",
+    cwd="",
+    title="one",
+    first_prompt="",
+    started_at=None,
+    ended_at=None,
+    message_count=1,
+    tool_call_count=0,
+    models=(),
+    tokens=index_values.TokenUsage(),
+    cost_usd=None,
+    file_size=1,
+    resume=None,
+    prompt_count=0,
+    parent_id="",
+    git_branch="",
+    tool_version="",
+    subagent_tokens=index_values.TokenUsage(),
+    updated_at=0,
+    revision="r",
+    is_subagent=False,
 )
 ROWS = hs.builds(UsageRow, tuples(TEXT), TOKENS, hs.none() | hs.floats(), INT32, INT32)
 
@@ -149,7 +176,7 @@ def test_results(result):
 def test_summaries(summary):
     response = agent_index_pb2.SnapshotResponse()
     parts = 4 + len(summary.models)
-    made = is_bound(response, "summaries", convert_agentindex.add_summary, summary, parts)
+    made = is_bound(response, "summaries", SummaryCache().add, summary, parts)
     assert made.HasField("cost_usd") == (summary.cost_usd is not None)
     assert made.HasField("resume") == (summary.resume is not None)
     assert made.HasField("started_at") == (summary.started_at is not None)
@@ -164,3 +191,25 @@ def test_rows(row):
     made = is_bound(response, "rows", convert_agentindex.add_row, row, 2)
     assert list(made.keys) == list(row.keys)
     assert made.HasField("cost_usd") == (row.cost_usd is not None)
+
+
+def test_a_summary_that_changed_is_sent_as_it_is_now(monkeypatch):
+    cache = SummaryCache()
+    first = SUMMARY
+    second = msgspec.structs.replace(first, title="another")
+
+    def sent(summary):
+        response = agent_index_pb2.SnapshotResponse()
+        cache.add(response.summaries, summary)
+        return response.summaries[0].title
+
+    assert [sent(each) for each in (first, first, second, first)] == [
+        "one",
+        "one",
+        "another",
+        "one",
+    ]
+    monkeypatch.setattr(limits, "SUMMARY_CACHE_BYTES", 100)
+    for number in range(50):
+        sent(msgspec.structs.replace(first, id=str(number)))
+    assert len(cache._made) <= 3
