@@ -53,7 +53,7 @@ def index_text(text: str) -> str:
         return text
     if _SPECIAL.search(text) is None:
         return _composed(text)
-    return "".join(_spaced(separate(compose(text))))
+    return "".join(space_out(split_runs(separate(compose(text)))))
 
 
 def compose(text: str) -> str:
@@ -83,34 +83,28 @@ def split_runs(text: str) -> list[str]:
     return (_ASTRAL_SPLIT_RUN if _is_astral(text) else _SPLIT_RUN).split(text)
 
 
-def is_wordy(gap: str) -> bool:
-    """Say whether ``gap``, a text between two split runs, has a token in it."""
-    return _WORDY.search(gap) is not None
+def space_out(pieces: list[str]) -> list[str]:
+    """Return the index form of the pieces of ``split_runs``.
 
-
-def has_punctuation(gap: str) -> bool:
-    """Say whether a character of ``gap`` is punctuation (P*)."""
-    return any(unicodedata.category(c)[0] == "P" for c in gap)
+    A run of n characters becomes 2 n + 1, with a space before, between and after them. A
+    gap stays, or becomes a barrier.
+    """
+    spaced = pieces.copy()
+    for place in range(1, len(pieces), 2):
+        spaced[place] = pieces[place].replace("", " ")
+    for place in range(2, len(pieces) - 1, 2):
+        gap = pieces[place]
+        if _is_short_barrier(gap) if len(gap) < _CACHED_GAP else _is_barrier(gap):
+            spaced[place] = BARRIER
+    return spaced
 
 
 def _is_barrier(gap: str) -> bool:
     """Say whether a phrase ends at ``gap``: punctuation and nothing with a token in it."""
-    return not is_wordy(gap) and has_punctuation(gap)
+    return _WORDY.search(gap) is None and any(unicodedata.category(c)[0] == "P" for c in gap)
 
 
 _is_short_barrier = lru_cache(maxsize=4096)(_is_barrier)
-
-
-def _spaced(text: str) -> list[str]:
-    """Return the pieces of the index form."""
-    pieces = split_runs(text)
-    for place in range(1, len(pieces), 2):
-        pieces[place] = pieces[place].replace("", " ")
-    for place in range(2, len(pieces) - 1, 2):
-        gap = pieces[place]
-        if _is_short_barrier(gap) if len(gap) < _CACHED_GAP else _is_barrier(gap):
-            pieces[place] = BARRIER
-    return pieces
 
 
 def _composed(text: str) -> str:

@@ -3,99 +3,90 @@
 from __future__ import annotations
 
 import re
+import unicodedata
+from bisect import bisect_right
 from functools import cache
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from flue_grpc.text import scripts
-from flue_grpc.text.index_form import (
-    BARRIER,
-    compose,
-    has_punctuation,
-    is_wordy,
-    separate,
-    split_runs,
-)
+from flue_grpc.text.index_form import BARRIER, compose, separate, space_out, split_runs
 from flue_grpc.text.tokenizer import token_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_CHUNK: Final = 8 * 1024  # code points located at a time: most matches are found early
+_CHUNK: Final = 8 * 1024  # code points: a match is mostly found in the first chunk
 _CHUNK_MAX: Final = 64 * 1024  # a longer run without white space is cut where it is
 _WHITE: Final = re.compile(r"\s")
 
 
-class Located(msgspec.Struct, frozen=True, gc=False):
-    """One token, and the code points of the text that it was made of."""
+class Chunk:
+    """The tokens of a part of a text, in order, and where each stands.
 
-    token: str
-    start: int
-    end: int
-
-
-def located_tokens(text: str) -> Iterator[Located]:
-    """Yield the tokens of ``index_text(text)`` in order, each with its place in ``text``.
-
-    A barrier has the place of the run that follows it, and no extent. The text is worked
-    through in chunks, so a caller that stops early pays for the beginning only.
+    ``tokens`` are (start, end, token) in bytes of the part's index form; the first
+    ``repeated`` are the last of the chunk before, so that no phrase is cut.
     """
-    gap = _Gap()
-    start = 0
-    while start < len(text):
-        end = _chunk_end(text, start)
-        chunk = text[start:end]
-        if chunk.isascii():
-            gap.note(chunk)
-            yield from (Located(token, start + a, start + b) for a, b, token in token_spans(chunk))
-        else:
-            yield from _located(chunk, start, gap)
-        start = end
+
+    def __init__(self, text: str, start: int, end: int, repeated: int) -> None:
+        self.repeated = repeated
+        part = text[start:end]
+        composed, self._origins = _composed(part, start)
+        pieces = [composed] if part.isascii() else split_runs(separate(composed))
+        forms = space_out(pieces)
+        self._starts = list(accumulate(map(len, pieces), initial=0))
+        self._form_starts = list(accumulate(map(len, forms), initial=0))
+        self._form = "".join(forms).encode()
+        self.tokens = token_spans(self._form)
+
+    def place(self, first: int, last: int) -> tuple[int, int]:
+        """Return the half-open span, in code points of the text, of two tokens and between."""
+        start = self._composed_place(_count(self._form[: self.tokens[first][0]]))
+        end = self._composed_place(_count(self._form[: self.tokens[last][1]]) - 1)
+        origin = self._origins[end]
+        while self._origins[end] == origin:
+            end += 1
+        return self._origins[start], self._origins[end]
+
+    def _composed_place(self, at: int) -> int:
+        """Return the place in the composed text of a code point of the index form."""
+        piece = bisect_right(self._form_starts, at) - 1
+        shift = at - self._form_starts[piece]
+        return self._starts[piece] + (shift // 2 if piece % 2 else shift)
 
 
-class _Gap:
-    """What was seen since the last run of a script without spaces."""
+def chunks(text: str, overlap: int) -> Iterator[Chunk]:
+    """Yield ``text`` in parts, each with the last ``overlap`` tokens of the part before.
 
-    def __init__(self) -> None:
-        self._follows_run = False
-        self._is_wordy = False
-        self._has_punctuation = False
-
-    def note(self, piece: str) -> None:
-        if self._follows_run and not self._is_wordy and piece:
-            self._is_wordy = is_wordy(piece)
-            self._has_punctuation = self._has_punctuation or has_punctuation(piece)
-
-    def close(self) -> bool:
-        """End the gap at a run; say whether a barrier stands there."""
-        is_barrier = self._follows_run and self._has_punctuation and not self._is_wordy
-        self._follows_run, self._is_wordy, self._has_punctuation = True, False, False
-        return is_barrier
+    A caller that stops early pays for the beginning only. But for the repeated ones, the
+    tokens are those of ``index_text(text)``.
+    """
+    start = end = repeated = 0
+    while end < len(text):
+        end = _chunk_end(text, end)
+        chunk = Chunk(text, start, end, repeated)
+        yield chunk
+        start, repeated = _carry(chunk, overlap) if chunk.tokens else (end, 0)
 
 
-def _located(chunk: str, start: int, gap: _Gap) -> Iterator[Located]:
-    composed, origins = _composed(chunk, start)
-    place = 0
-    for number, piece in enumerate(split_runs(separate(composed))):
-        if number % 2:
-            if gap.close():
-                yield Located(BARRIER, origins[place], origins[place])
-            for at, token in enumerate(piece, place):
-                yield Located(token, origins[at], _after(origins, at))
-        else:
-            gap.note(piece)
-            for first, last, token in token_spans(piece):
-                yield Located(token, origins[place + first], _after(origins, place + last - 1))
-        place += len(piece)
+def _carry(chunk: Chunk, overlap: int) -> tuple[int, int]:
+    """Return where the next chunk starts, and how many tokens it repeats."""
+    first = max(0, len(chunk.tokens) - overlap)
+    while first and _leans(chunk, first):
+        first -= 1
+    return chunk.place(first, first)[0], len(chunk.tokens) - first
 
 
-def _after(origins: Sequence[int], at: int) -> int:
-    """Return the end of what the code point at ``at`` was made of."""
-    origin = origins[at]
-    while origins[at] == origin:
-        at += 1
-    return origins[at]
+def _leans(chunk: Chunk, number: int) -> bool:
+    """Say whether a token would not be the same without the one before it."""
+    token = chunk.tokens[number][2]
+    if token == BARRIER or unicodedata.category(token[0])[0] == "M":
+        return True
+    return chunk.place(number, number)[0] < chunk.place(number - 1, number - 1)[1]
+
+
+def _count(encoded: bytes) -> int:
+    return len(encoded.decode())
 
 
 def _chunk_end(text: str, start: int) -> int:
@@ -110,27 +101,27 @@ def _chunk_end(text: str, start: int) -> int:
     return joined.end() if joined else end
 
 
-def _composed(chunk: str, start: int) -> tuple[str, Sequence[int]]:
-    """Compose ``chunk``; tell for each code point, and for the end, where it comes from."""
-    composed = compose(chunk)
-    if composed == chunk:
-        return chunk, range(start, start + len(chunk) + 1)
-    parts: list[str] = []
+def _composed(part: str, start: int) -> tuple[str, Sequence[int]]:
+    """Compose ``part``; tell for each code point, and for the end, where it comes from."""
+    composed = compose(part)
+    if composed == part:
+        return composed, range(start, start + len(part) + 1)
+    atoms: list[str] = []
     origins: list[int] = []
-    for atom in _atom().finditer(chunk):
-        part = compose(atom[0])
-        parts.append(part)
+    for atom in _atom().finditer(part):
+        whole = compose(atom[0])
         first = start + atom.start()
-        is_same = len(part) == len(atom[0])
-        origins.extend(range(first, start + atom.end()) if is_same else [first] * len(part))
-    origins.append(start + len(chunk))
-    return "".join(parts), origins
+        is_same = len(whole) == len(atom[0])
+        atoms.append(whole)
+        origins.extend(range(first, start + atom.end()) if is_same else [first] * len(whole))
+    origins.append(start + len(part))
+    return "".join(atoms), origins
 
 
 @cache
 def _joins() -> str:
     """Return the class body of what composes with the code point before it."""
-    return f"{scripts.marks()[0]}\u1160-\u11ff\uff9e-\uffdc\U00016d67"
+    return f"{scripts.marks()[0]}\u1160-\u11ff\uff9e\uff9f\uffc2-\uffdc\U00016d67"
 
 
 @cache

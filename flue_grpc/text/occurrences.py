@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from flue_grpc.text.locate import located_tokens
+from flue_grpc.text.locate import chunks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -27,21 +27,24 @@ class Occurrence(msgspec.Struct, frozen=True, gc=False):
 
 def occurrences(text: str, terms: Sequence[Term]) -> Iterator[Occurrence]:
     """Yield each place where one of ``terms`` stands, in the order of their last tokens."""
-    by_last: dict[str, list[int]] = defaultdict(list)
-    prefixes = [(term.tokens[-1], number) for number, term in enumerate(terms) if term.is_prefix]
+    exact: dict[str, list[int]] = defaultdict(list)
+    prefixes: list[tuple[str, int]] = []
     for number, term in enumerate(terms):
-        if not term.is_prefix:
-            by_last[term.tokens[-1]].append(number)
-    starts: deque[int] = deque(maxlen=max((len(term.tokens) for term in terms), default=0))
-    before: deque[str] = deque(maxlen=starts.maxlen)
-    for located in located_tokens(text):
-        starts.append(located.start)
-        before.append(located.token)
-        ending = [number for stem, number in prefixes if located.token.startswith(stem)]
-        for number in (*by_last.get(located.token, ()), *ending):
-            tokens = terms[number].tokens
-            if _ends_with(before, tokens[:-1]):
-                yield Occurrence(starts[-len(tokens)], located.end, number)
+        if term.is_prefix:
+            prefixes.append((term.tokens[-1], number))
+        else:
+            exact[term.tokens[-1]].append(number)
+    stems = tuple(stem for stem, _ in prefixes)
+    for chunk in chunks(text, max((len(term.tokens) for term in terms), default=1)):
+        words = [token for _, _, token in chunk.tokens]
+        for last, word in enumerate(words):
+            if last < chunk.repeated or (word not in exact and not word.startswith(stems)):
+                continue
+            ending = [number for stem, number in prefixes if word.startswith(stem)]
+            for number in exact.get(word, []) + ending:
+                first = last - len(terms[number].tokens) + 1
+                if first >= 0 and tuple(words[first:last]) == terms[number].tokens[:-1]:
+                    yield Occurrence(*chunk.place(first, last), number)
 
 
 def best_window(found: Iterable[Occurrence], width: int) -> list[tuple[int, int]]:
@@ -64,14 +67,6 @@ def best_window(found: Iterable[Occurrence], width: int) -> list[tuple[int, int]
         if not counts[place.term]:
             del counts[place.term]
     return _disjoint(places[best:])
-
-
-def _ends_with(before: deque[str], tokens: Sequence[str]) -> bool:
-    """Say whether ``tokens`` stand before the last of ``before``."""
-    size = len(tokens)
-    return size < len(before) and all(
-        before[number - size - 1] == token for number, token in enumerate(tokens)
-    )
 
 
 def _early(found: Iterable[Occurrence]) -> list[Occurrence]:

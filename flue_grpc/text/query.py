@@ -102,8 +102,8 @@ def _term(text: str) -> Term:
 
 def _prefix_term(stem: str) -> Term:
     """Make a prefix of the last token where the stem ends in it."""
-    form = index_text(stem)
-    spans = list(token_spans(form))
+    form = index_text(stem).encode()
+    spans = token_spans(form)
     # After a split character the form ends with a space: no token goes on from there.
     is_prefix = bool(spans) and spans[-1][1] == len(form)
     return Term(tuple(token for _, _, token in spans), is_prefix)

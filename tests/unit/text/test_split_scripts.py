@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from flue_grpc.text.index_form import index_text
-from flue_grpc.text.locate import located_tokens
+from flue_grpc.text.locate import chunks
 from flue_grpc.text.match import verifier
 from flue_grpc.text.query import parse_plain
 from flue_grpc.text.tokenizer import tokens
@@ -135,4 +135,5 @@ def test_split_scripts(text, query, expected):
 
 @pytest.mark.parametrize("text", [text for text, _, _ in TABLE])
 def test_located_tokens_are_those_of_the_index(text):
-    assert [token.token for token in located_tokens(text)] == tokens(index_text(text))
+    located = [token for chunk in chunks(text, 1) for _, _, token in chunk.tokens]
+    assert located == tokens(index_text(text))
