@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from flue_grpc.commands.options import add_settings, configuration_of
 
@@ -36,29 +36,15 @@ def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ask the first address of the settings and print the answer."""
-    address = configuration_of(arguments).settings.listen[0]
-    status = _ask(address, arguments.service, arguments.timeout)
+    """Ask at the nearest address of the settings and print the answer."""
+    settings = configuration_of(arguments).settings
+    from flue_grpc.probe import nearest_address, probing, status_of
+
+    address = nearest_address(settings)
+    with probing(address, settings) as channel:
+        status = status_of(channel, arguments.service, arguments.timeout)
     if status is None:
         print(f"flue-grpc: no answer from {address}", file=sys.stderr)
         return _NO_ANSWER
     print(status)
     return 0 if status == "SERVING" else _NOT_SERVING
-
-
-def _ask(address: str, service: str, seconds: float) -> str | None:
-    import grpc
-    from grpc_health.v1 import health_pb2, health_pb2_grpc
-
-    from flue_grpc.listeners import parse_address
-
-    with grpc.insecure_channel(parse_address(address).target) as channel:
-        try:
-            stub: Any = health_pb2_grpc.HealthStub(channel)
-            answer = stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=seconds)
-        except grpc.RpcError as error:
-            if error.code() is grpc.StatusCode.NOT_FOUND:
-                return "SERVICE_UNKNOWN"
-            return None
-    name: str = health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status)
-    return name

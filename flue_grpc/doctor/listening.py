@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import stat
 import time
-from typing import TYPE_CHECKING, Any, Final
-
-import grpc
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from typing import TYPE_CHECKING, Final
 
 from flue_grpc.doctor.findings import note, ok, problem
 from flue_grpc.errors import ConfigError
 from flue_grpc.limits import DOCTOR_CERTIFICATE_DAYS, DOCTOR_HEALTH_SECONDS
 from flue_grpc.listeners import UnixAddress, parse_address
+from flue_grpc.probe import probing, status_of
 from flue_grpc.rpc.runtime import AGENT_INDEX_NAME, STORE_NAME
 from flue_grpc.security.addresses import is_loopback
 from flue_grpc.security.certificate_facts import read_facts
@@ -42,12 +40,13 @@ def addresses(settings: Settings) -> Iterator[Finding]:
             yield problem("address", str(error), "correct `listen`")
             continue
         if isinstance(address, UnixAddress):
-            yield _socket(address.path)
+            yield _socket(address, settings)
         else:
             yield from _tcp(address, settings)
 
 
-def _socket(path: Path) -> Finding:
+def _socket(address: UnixAddress, settings: Settings) -> Finding:
+    path = address.path
     try:
         status = path.lstat()
     except FileNotFoundError:
@@ -57,7 +56,7 @@ def _socket(path: Path) -> Finding:
     if not stat.S_ISSOCK(status.st_mode):
         return problem("socket", f"{path} is not a socket", "remove it, or choose another place")
     mode = stat.S_IMODE(status.st_mode)
-    answers = _health(UnixAddress(path))
+    answers = _health(address, settings)
     if answers is None:
         return note("socket", f"{path}: left behind, no server answers", _START)
     return _served("socket", f"{path} (mode {mode:04o})", answers)
@@ -73,18 +72,19 @@ def _tcp(address: TcpAddress, settings: Settings) -> Iterator[Finding]:
         return
     if files is not None:
         yield _certificate(files)
-        yield ok(subject, f"{address}: {'client certificates' if files.client_ca else 'tokens'}")
     elif guards.insecure_plaintext:
         yield note(subject, f"{address}: open to all who reach it", "keep a sidecar before it")
+        return
     elif not is_loopback(address.host):
         yield problem(
             subject, f"{address}: plaintext beyond this machine", "set tls_cert and tls_key"
         )
-    else:
-        answers = _health(address)
-        yield _served(subject, str(address), answers) if answers else ok(subject, str(address))
-    if files is None or files.client_ca is None:
-        yield from () if guards.insecure_plaintext else _tokens(guards.token_file)
+        return
+    if files is not None and files.client_ca is not None:
+        yield ok(subject, f"{address}: client certificates are demanded")
+        return
+    yield ok(subject, f"{address}: tokens are demanded")
+    yield from _tokens(guards.token_file)
 
 
 def _tokens(path: Path) -> Iterator[Finding]:
@@ -128,17 +128,13 @@ def _served(subject: str, where: str, answers: dict[str, str]) -> Finding:
     return problem(subject, f"{where}: {text}", "look at the server's log")
 
 
-def _health(address: Address) -> dict[str, str] | None:
+def _health(address: Address, settings: Settings) -> dict[str, str] | None:
     """Ask a server for both services; None when nobody answers."""
     answers: dict[str, str] = {}
-    with grpc.insecure_channel(address.target) as channel:
-        stub: Any = health_pb2_grpc.HealthStub(channel)
+    with probing(address, settings) as channel:
         for name in (STORE_NAME, AGENT_INDEX_NAME):
-            try:
-                answer = stub.Check(
-                    health_pb2.HealthCheckRequest(service=name), timeout=DOCTOR_HEALTH_SECONDS
-                )
-            except grpc.RpcError:
+            status = status_of(channel, name, DOCTOR_HEALTH_SECONDS)
+            if status is None:
                 return None
-            answers[name] = health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status)
+            answers[name] = status
     return answers

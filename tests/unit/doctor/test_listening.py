@@ -128,7 +128,7 @@ def test_a_certificate_tells_how_long_it_lasts(settings, short, authority):
         ("tokens", Level.NOTE),
     ]
     assert found[0][2].endswith("for localhost, 127.0.0.1, 7 days left")
-    assert found[1][2] == "0.0.0.0:1: tokens"
+    assert found[1][2] == "0.0.0.0:1: tokens are demanded"
 
 
 def test_client_certificates_need_no_tokens(settings, short, authority):
@@ -136,7 +136,7 @@ def test_client_certificates_need_no_tokens(settings, short, authority):
     (short / "ca").write_bytes(authority.certificate)
     found = tls(settings, pair, tls_client_ca=short / "ca", tls_clients=("a=full",))
     assert [entry[:2] for entry in found] == [("certificate", Level.NOTE), ("tcp", Level.OK)]
-    assert found[1][2] == "0.0.0.0:1: client certificates"
+    assert found[1][2] == "0.0.0.0:1: client certificates are demanded"
 
 
 def test_certificates_that_cannot_be_used(settings, short, authority):

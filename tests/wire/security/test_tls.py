@@ -236,3 +236,32 @@ def test_behind_a_sidecar_plaintext_is_open_to_all_who_reach_it():
     ):
         assert outcome(WRITE, channel) == "OK"
         assert not product.tokens.exists()
+
+
+def health(product, *arguments):
+    return subprocess.run(
+        [
+            *(PROGRAM, "health", "--home", product.home, "--data-dir", product.data),
+            *("--listen", f"127.0.0.1:{product.port}", *arguments),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_the_health_command_trusts_the_servers_own_certificate(with_token, files):
+    pair = ["--tls-cert", files / "server.crt", "--tls-key", files / "server.key"]
+    done = health(with_token, *pair)
+    assert (done.returncode, done.stdout) == (0, "SERVING\n"), done.stderr
+
+
+def test_the_health_command_says_where_it_cannot_ask(mutual, files):
+    pair = ["--tls-cert", files / "server.crt", "--tls-key", files / "server.key"]
+    clients = ["--tls-client-ca", files / "clients.crt", "--tls-clients", "a=read"]
+    done = health(mutual, *pair, *clients)
+    assert done.returncode == 2
+    assert "demands a client certificate" in done.stderr
+    socket_too = ["--listen", f"unix:{mutual.directory}/none"]
+    assert "no answer from unix:" in health(mutual, *pair, *clients, *socket_too).stderr
