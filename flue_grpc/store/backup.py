@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
@@ -76,13 +77,19 @@ def refuse_damaged(source: Path, settings: StoreSettings) -> None:
 def _set_aside(path: Path, settings: StoreSettings) -> Path:
     """Keep the database under another name, whole, with its log if that cannot be folded in."""
     kept = files.free_name(files.with_suffix(path, REPLACED_SUFFIX))
+    kept_log = files.with_suffix(kept, files.LOG_SUFFIX)
+    log = files.with_suffix(path, files.LOG_SUFFIX)
+    if log.exists():
+        # SQLite may throw away a log that it cannot use, and a person might not.
+        shutil.copy2(log, kept_log)
     try:
         with closing(open_writer(path, settings)) as connection:
             connection.pragma("journal_mode", "delete")
+        kept_log.unlink(missing_ok=True)
     except apsw.Error:
         _LOG.warning("the replaced database cannot be opened; it is kept as it is")
     os.link(path, kept)
     for companion in files.companions(path):
         # A log left beside the restored file would be replayed into it.
-        companion.rename(files.with_suffix(kept, companion.name.removeprefix(path.name)))
+        companion.unlink()
     return kept

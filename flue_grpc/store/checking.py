@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import apsw
@@ -34,7 +34,7 @@ class IndexFault(msgspec.Struct, frozen=True):
 class Checked(msgspec.Struct, frozen=True):
     """What a check found; only index faults can be repaired.
 
-    ``counts`` are the rows of each table.
+    ``counts`` are the rows of each table that can be read.
     """
 
     version: int
@@ -58,11 +58,13 @@ def check(path: Path, settings: StoreSettings) -> Checked:
     if contents.kind != "store":
         raise UnusableDatabaseError(f"{path} holds nothing to check: start the server once")
     try:
-        with closing(open_beside(path, settings)) as connection, connection:
-            checked = _check(connection, contents.version)
+        with closing(open_beside(path, settings)) as connection:
+            _show_tokens(connection)
+            # Never ended by a statement, which would fail on a damaged database.
+            connection.execute("BEGIN")
+            return _check(connection, contents.version)
     except apsw.Error as error:
         raise opening.unusable(path, error) from error
-    return checked
 
 
 def repair(connection: apsw.Connection) -> None:
@@ -73,28 +75,49 @@ def repair(connection: apsw.Connection) -> None:
 
 
 def _check(connection: apsw.Connection, version: int) -> Checked:
-    problems = [
-        *_integrity(connection),
-        *(
-            f"row {row} of {table} refers to a missing row of {parent}"
-            for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check")
-        ),
-    ]
-    damaged = {index.name for index in INDEXES if any(index.name in text for text in problems)}
-    problems = [text for text in problems if not any(name in text for name in damaged)]
-    counts = {
-        table: int(first_value(connection, f"SELECT count(*) FROM {table}")) for table in _COUNTED
-    }
-    faults = [IndexFault(name, None) for name in sorted(damaged)]
+    found = [*_integrity(connection), *_orphans(connection)]
+    damaged = [index for index in INDEXES if any(index.name in text for text in found)]
+    problems = [text for text in found if not any(index.name in text for index in damaged)]
+    faults = [IndexFault(index.name, None) for index in damaged]
     if not problems:
-        compared = [index for index in INDEXES if index.name not in damaged]
+        compared = [index for index in INDEXES if index not in damaged]
         faults += [fault for index in compared if (fault := _compare(connection, index))]
-    return Checked(version, counts, tuple(problems), tuple(faults))
+    return Checked(version, _counts(connection), tuple(problems), tuple(faults))
 
 
-def _integrity(connection: apsw.Connection) -> list[str]:
-    rows = connection.execute(f"PRAGMA integrity_check({_PROBLEMS_MAX})")
-    return [str(text) for (text,) in rows if text != "ok"]
+def _integrity(connection: apsw.Connection) -> Iterator[str]:
+    try:
+        rows = connection.execute(f"PRAGMA integrity_check({_PROBLEMS_MAX})")
+        yield from (str(text) for (text,) in rows if text != "ok")
+    except apsw.CorruptError as error:
+        yield str(error)
+
+
+def _orphans(connection: apsw.Connection) -> Iterator[str]:
+    try:
+        for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check"):
+            yield f"row {row} of {table} refers to a missing row of {parent}"
+    except apsw.CorruptError as error:
+        yield str(error)
+
+
+def _counts(connection: apsw.Connection) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for table in _COUNTED:
+        with suppress(apsw.CorruptError):
+            counts[table] = first_value(connection, f"SELECT count(*) FROM {table}")
+    return counts
+
+
+def _show_tokens(connection: apsw.Connection) -> None:
+    """Make a temporary view of every token of the indexes, which is no write to the database."""
+    connection.pragma("query_only", value=False)
+    for index in INDEXES:
+        connection.execute(
+            f"CREATE VIRTUAL TABLE temp.{index.name}_tokens "
+            f"USING fts5vocab(main, {index.name}, instance)"
+        )
+    connection.pragma("query_only", value=True)
 
 
 def _compare(connection: apsw.Connection, index: TextIndex) -> IndexFault | None:
@@ -109,7 +132,10 @@ def _compare(connection: apsw.Connection, index: TextIndex) -> IndexFault | None
 def _compare_with(
     connection: apsw.Connection, fresh: apsw.Connection, index: TextIndex
 ) -> IndexFault | None:
-    fresh.execute(index.schema)
+    for each in INDEXES:
+        fresh.execute(each.schema)
+    _show_tokens(fresh)
+    fresh.pragma("query_only", value=False)
     with fresh:
         index.fill(connection, fresh)
     wrong = set(_differences(_tokens(connection, index), _tokens(fresh, index)))
@@ -118,10 +144,6 @@ def _compare_with(
 
 
 def _tokens(connection: apsw.Connection, index: TextIndex) -> Iterator[tuple[Any, int]]:
-    connection.execute(
-        f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.{index.name}_tokens "
-        f"USING fts5vocab(main, {index.name}, instance)"
-    )
     rows = connection.execute(f'SELECT term, doc, "offset" FROM temp.{index.name}_tokens')
     return ((row, row[1]) for row in rows)
 

@@ -17,7 +17,8 @@ from flue_grpc.errors import UnusableDatabaseError
 
 DATABASE_NAME: Final = "store.db"
 LOCK_NAME: Final = "lock"
-_COMPANIONS: Final = ("", "-wal", "-shm", "-journal")
+LOG_SUFFIX: Final = "-wal"
+_COMPANIONS: Final = ("", LOG_SUFFIX, "-shm", "-journal")
 _UNKNOWN: Final = "this file system"
 _ESCAPE: Final = re.compile(rb"\\([0-7]{3})")
 

@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+import os
+import threading
+
+import apsw
+import pytest
+
+from flue_grpc.errors import UnusableDatabaseError
+from flue_grpc.store import backup, copying, files
+from flue_grpc.store.connections import open_beside
+from flue_grpc.store.store import Store
+from flue_grpc.store.values import DEFAULT_SETTINGS, Draft, MessageQuery
+
+from .faults import WRITE, Fault, FaultyVFS, full, io_error
+
+
+def names(directory):
+    return sorted(entry.name for entry in directory.iterdir())
+
+
+def sessions_in(path):
+    connection = apsw.Connection(str(path))
+    try:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        return [row[0] for row in connection.execute("SELECT id FROM sessions ORDER BY id")]
+    finally:
+        connection.close()
+
+
+@pytest.fixture
+def destination(tmp_path):
+    (tmp_path / "out").mkdir()
+    return tmp_path / "out" / "copy.db"
+
+
+def test_a_backup_is_one_private_file_with_everything_answered(
+    path, store, session_id, destination
+):
+    before = os.umask(0)
+    store.append_message(session_id, Draft("user", "needle 数据"))
+    backup.backup(path, destination, DEFAULT_SETTINGS)
+    os.umask(before)
+    assert names(destination.parent) == ["copy.db"]
+    assert destination.stat().st_mode & 0o777 == 0o600
+    restored = Store.open(destination)
+    assert [p.item.message.content for p in restored.search_messages(MessageQuery("数"))] == [
+        "needle 数据"
+    ]
+    restored.close()
+
+
+def test_a_backup_beside_writers_is_of_one_moment(path, store, session_id, destination):
+    stop = threading.Event()
+
+    def write():
+        while not stop.is_set():
+            store.append_messages(session_id, [Draft("user", "x" * 2000)] * 2)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for number in range(5):
+            copy = destination.with_name(f"{number}.db")
+            backup.backup(path, copy, DEFAULT_SETTINGS)
+            connection = apsw.Connection(str(copy))
+            # Each commit brings two messages and the session's time with them.
+            (row,) = connection.execute(
+                "SELECT count(*) % 2, max(created_at) = (SELECT updated_at FROM sessions), "
+                "max(created_at) <= (SELECT last FROM store_clock) FROM messages"
+            )
+            assert row in ((0, 1, 1), (0, None, None))
+            connection.close()
+    finally:
+        stop.set()
+        writer.join()
+
+
+def test_a_writer_beside_a_backup_never_starts_it_over(
+    path, store, session_id, destination, monkeypatch
+):
+    monkeypatch.setattr("flue_grpc.limits.BACKUP_PAGES", 4)
+    store.append_messages(session_id, [Draft("user", "x" * 4000)] * 20)
+    done = []
+
+    def write_meanwhile(copied, total):
+        done.append((copied, total))
+        store.append_message(session_id, Draft("user", "meanwhile"))
+
+    backup.backup(path, destination, DEFAULT_SETTINGS, write_meanwhile)
+    totals = {total for _, total in done}
+    assert len(totals) == 1
+    assert [copied for copied, _ in done] == sorted(copied for copied, _ in done)
+    assert done[-1][0] == done[-1][1]
+    assert len(done) == -(-done[-1][1] // 4)
+
+
+def test_a_backup_without_a_server_leaves_nothing_beside_the_database(path, destination):
+    Store.open(path).close()
+    backup.backup(path, destination, DEFAULT_SETTINGS)
+    assert names(path.parent) == ["lock", "store.db"]
+
+
+def test_a_taken_destination_is_left_alone(path, store, destination):
+    destination.write_text("precious")
+    with pytest.raises(UnusableDatabaseError, match=r"copy\.db exists; choose another name"):
+        backup.backup(path, destination, DEFAULT_SETTINGS)
+    assert (names(destination.parent), destination.read_text()) == (["copy.db"], "precious")
+
+
+def test_a_destination_that_cannot_be_made_is_told_in_words(path, store, tmp_path):
+    with pytest.raises(UnusableDatabaseError, match="cannot be created: No such file or directory"):
+        backup.backup(path, tmp_path / "nowhere" / "copy.db", DEFAULT_SETTINGS)
+
+
+@pytest.mark.parametrize("missing", [True, False])
+def test_nothing_to_back_up_is_told_in_words(path, destination, missing):
+    path.parent.mkdir()
+    if not missing:
+        path.touch()
+    with pytest.raises(UnusableDatabaseError, match="is not there yet, or empty"):
+        backup.backup(path, destination, DEFAULT_SETTINGS)
+    assert names(destination.parent) == []
+
+
+@pytest.mark.parametrize("error", [full(), io_error(WRITE)], ids=["full", "io"])
+def test_a_backup_that_fails_on_the_way_leaves_nothing(path, store, destination, error):
+    vfs = FaultyVFS()
+    target = destination.with_name("store.db")
+    vfs.faults = [Fault("write", f".partial-{os.getpid()}", error, at=3)]
+    source = open_beside(path, DEFAULT_SETTINGS)
+    from flue_grpc.store.values import StoreSettings
+
+    with pytest.raises(UnusableDatabaseError, match="cannot be written"):
+        copying.copy_database(source, target, StoreSettings(vfs=vfs.name))
+    assert vfs.faults[0].happened == 1
+    assert names(destination.parent) == []
+    source.close()
+    vfs.unregister()
+
+
+# --- restore ---
+
+
+@pytest.fixture
+def source(tmp_path):
+    """A backup with one session, made of another Store."""
+    other = tmp_path / "other" / "store.db"
+    opened = Store.open(other)
+    opened.create_session("restored", "t")
+    opened.close()
+    copy = tmp_path / "backup.db"
+    backup.backup(other, copy, DEFAULT_SETTINGS)
+    return copy
+
+
+def restore(source, path):
+    with files.claim(path):
+        return backup.restore(source, path, DEFAULT_SETTINGS)
+
+
+def test_a_restored_database_serves_and_the_replaced_one_is_kept(path, source):
+    store = Store.open(path)
+    store.create_session("replaced", "t")
+    store.close()
+    kept = restore(source, path)
+    assert kept == path.with_name("store.db.before-restore")
+    assert sessions_in(kept) == ["replaced"]
+    assert names(path.parent) == ["lock", "store.db", "store.db.before-restore"]
+    assert {entry.stat().st_mode & 0o777 for entry in path.parent.iterdir()} == {0o600}
+    store = Store.open(path)
+    assert [p.item.id for p in store.list_sessions("all")] == ["restored"]
+    store.close()
+
+
+def test_a_restore_into_an_empty_directory_keeps_nothing(path, source):
+    assert restore(source, path) is None
+    assert names(path.parent) == ["lock", "store.db"]
+    assert sessions_in(path) == ["restored"]
+
+
+def test_each_replaced_database_is_kept_under_its_own_name(path, source):
+    restore(source, path)
+    assert restore(source, path).name == "store.db.before-restore"
+    assert restore(source, path).name == "store.db.before-restore.2"
+
+
+def test_the_log_of_a_crashed_database_is_folded_into_the_kept_one(path, source):
+    store = Store.open(path)
+    store.create_session("in the log", "t")
+    log = path.with_name("store.db-wal").read_bytes()
+    body = path.read_bytes()
+    store.close()
+    path.write_bytes(body)
+    path.with_name("store.db-wal").write_bytes(log)
+    kept = restore(source, path)
+    assert names(path.parent) == ["lock", "store.db", "store.db.before-restore"]
+    assert (sessions_in(kept), sessions_in(path)) == (["in the log"], ["restored"])
+
+
+def test_a_database_that_cannot_be_opened_is_kept_with_its_log(path, source):
+    path.parent.mkdir(mode=0o700)
+    path.write_text("garbage " * 1000)
+    path.with_name("store.db-wal").write_text("a log")
+    kept = restore(source, path)
+    assert kept.read_text() == "garbage " * 1000
+    assert kept.with_name("store.db.before-restore-wal").read_text() == "a log"
+    assert sessions_in(path) == ["restored"]
+
+
+@pytest.mark.parametrize("kind", ["missing", "empty", "text", "foreign", "newer", "damaged"])
+def test_a_source_that_is_no_sound_store_replaces_nothing(path, source, kind):
+    Store.open(path).close()
+    before = path.read_bytes()
+    if kind == "missing":
+        source.unlink()
+    elif kind in ("empty", "text"):
+        source.write_bytes(b"" if kind == "empty" else b"text " * 1000)
+    elif kind == "damaged":
+        data = bytearray(source.read_bytes())
+        place = data.index(b"restored") // 4096 * 4096
+        data[place : place + 4096] = b"\xff" * 4096
+        source.write_bytes(data)
+    else:
+        change = (
+            "DROP TABLE flue_migrations"
+            if kind == "foreign"
+            else "UPDATE flue_migrations SET version = 99"
+        )
+        connection = apsw.Connection(str(source))
+        connection.execute(change)
+        if kind == "foreign":
+            connection.execute("ALTER TABLE sessions RENAME TO others")
+        connection.close()
+    with pytest.raises(UnusableDatabaseError):
+        restore(source, path)
+    assert (path.read_bytes(), names(path.parent)) == (before, ["lock", "store.db"])
+
+
+def test_a_backup_of_the_original_can_be_restored_and_is_adopted_then(path, tmp_path):
+    source = tmp_path / "original.db"
+    connection = apsw.Connection(str(source))
+    connection.execute(
+        "CREATE TABLE sessions (id TEXT PRIMARY KEY, title, created_at, updated_at);"
+        "CREATE TABLE messages (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id, role, content, created_at);"
+        "INSERT INTO sessions VALUES ('old', 't', 1, 2)"
+    )
+    connection.close()
+    restore(source, path)
+    store = Store.open(path)
+    assert store.get_session("old").updated_at == 2_000_000
+    store.close()
+
+
+def test_a_source_with_a_log_of_its_own_is_restored_with_it(path, tmp_path):
+    other = tmp_path / "other" / "store.db"
+    running = Store.open(other)
+    running.create_session("in the log", "t")
+    restore(other, path)
+    running.close()
+    assert sessions_in(path) == ["in the log"]
