@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from flue_grpc.errors import ConfigError
 from flue_grpc.listeners import TcpAddress, parse_address
@@ -21,13 +22,15 @@ if TYPE_CHECKING:
     from flue_grpc.settings import Settings
 
 
+_LOGGER: Final = logging.getLogger(__name__)
+
+
 class Telemetry:
     """What observes the calls of one server, from before it listens until after it drained."""
 
     def __init__(self, settings: Settings) -> None:
         """Start what the settings ask for; raises ConfigError when that is not possible."""
         self._services: Services | None = None
-        self.metrics_address: TcpAddress | None = None
         observers: list[CallObserver] = []
         with ExitStack() as opened:
             if settings.metrics_listen:
@@ -69,7 +72,7 @@ class Telemetry:
         metrics = PrometheusMetrics(self._readings)
         endpoint = MetricsEndpoint(address.host, address.port, metrics.registry)
         opened.callback(endpoint.close)
-        self.metrics_address = TcpAddress(address.host, endpoint.port)
+        _LOGGER.info("metrics are served on %s", TcpAddress(address.host, endpoint.port))
         return metrics
 
     def _otlp(self, opened: ExitStack) -> CallObserver:

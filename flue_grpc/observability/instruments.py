@@ -94,8 +94,4 @@ PRODUCT_INSTRUMENTS: Final = (
     Instrument("flue.index.sweeps", "counter", "{sweep}", "Sweeps finished"),
     Instrument("flue.index.sweep.duration", "gauge", "s", "Duration of the last sweep"),
     Instrument("flue.index.sweep.age", "gauge", "s", "Time since the last sweep ended"),
-    Instrument(
-        "flue.index.lag", "gauge", "{transcript}", "Transcripts that RANKED search lags behind"
-    ),
-    Instrument("flue.index.polling", "gauge", "1", "1 when the kernel gives no file events"),
 )

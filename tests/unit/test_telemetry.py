@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import builtins
+import re
 from dataclasses import replace
 
 import pytest
@@ -21,9 +22,11 @@ def test_nothing_observes_when_nothing_is_asked_for(settings):
     telemetry.close()
 
 
-def test_the_endpoint_says_its_port(settings):
+def test_the_endpoint_says_its_port(settings, caplog):
+    caplog.set_level("INFO")
     telemetry = Telemetry(replace(settings, metrics_listen="127.0.0.1:0"))
-    assert telemetry.metrics_address.port > 0
+    (said,) = caplog.messages
+    assert re.fullmatch(r"metrics are served on 127\.0\.0\.1:[1-9]\d*", said)
     assert len(telemetry.observing) == 1
     telemetry.close()
 

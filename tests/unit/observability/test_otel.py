@@ -33,7 +33,7 @@ def telemetry(spans, reader):
     tracers.add_span_processor(SimpleSpanProcessor(spans))
     meters = MeterProvider([reader])
     source = [
-        Reading("flue.index.lag", 4.0),
+        Reading("flue.store.queue", 4.0),
         Reading("flue.budget.in_use", 1.0, ("finite",)),
         Reading("flue.store.commits", 9.0),
     ]
@@ -73,8 +73,8 @@ def test_a_call_is_measured_under_the_standard_names(telemetry, reader):
 
 def test_the_products_own_values_are_read_at_the_export(telemetry, reader):
     found = metrics(reader)
-    (lag,) = found["flue.index.lag"].data.data_points
-    assert lag.value == 4.0
+    (queue,) = found["flue.store.queue"].data.data_points
+    assert queue.value == 4.0
     (budget,) = found["flue.budget.in_use"].data.data_points
     assert (budget.value, dict(budget.attributes)) == (1.0, {"budget": "finite"})
     assert found["flue.store.commits"].data.is_monotonic
