@@ -25,6 +25,7 @@ COMMANDS: Final = (
     "serve",
     "config",
     "health",
+    "database",
     "doctor",
     "token",
 )

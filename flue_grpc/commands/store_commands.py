@@ -1,4 +1,4 @@
-"""The commands on the Store's database: backup, restore, export, import, check.
+"""What the commands on the Store's database do: backup, restore, export, import, check.
 
 backup, export and check read beside a running server; restore, import and
 check --repair become the owner, so they are refused while a server runs.
@@ -25,8 +25,8 @@ from flue_grpc.store.readers import Readers
 from flue_grpc.store.values import StoreSettings
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace, _SubParsersAction
-    from collections.abc import Callable, Iterator
+    from argparse import Namespace
+    from collections.abc import Callable, Iterator, Mapping
 
     from flue_grpc.settings import Settings
     from flue_grpc.store.copying import Progress
@@ -35,39 +35,12 @@ _OK: Final = 0
 _FAULT: Final = 1
 
 
-def add_parsers(subparsers: _SubParsersAction[ArgumentParser]) -> None:
-    """Add the five commands; each sets ``run`` to be called with the arguments and settings."""
-    command = subparsers.add_parser("backup", help="copy the database, also while a server runs")
-    command.add_argument("destination", type=Path, metavar="DEST", help="the new file")
-    command.set_defaults(run=_backup)
-
-    command = subparsers.add_parser("restore", help="put a backup in the database's place")
-    command.add_argument("source", type=Path, metavar="SRC", help="a file made by backup")
-    command.set_defaults(run=_restore)
-
-    command = subparsers.add_parser("export", help="write sessions to standard output")
-    command.add_argument("--session", default="", metavar="ID", help="only this session")
-    command.add_argument(
-        "--format", choices=tuple(WRITERS), default="jsonl", help="jsonl can be imported"
-    )
-    command.set_defaults(run=_export)
-
-    command = subparsers.add_parser("import", help="read sessions that export wrote as jsonl")
-    command.add_argument("file", metavar="FILE", help="the file, or - for standard input")
-    command.set_defaults(run=_import)
-
-    command = subparsers.add_parser("check", help="check the database and its search indexes")
-    command.add_argument("--repair", action="store_true", help="fill the search indexes anew")
-    command.set_defaults(run=_check)
-
-
 def run(args: Namespace, settings: Settings) -> int:
-    """Run the command that was parsed; 0 when all is well, 1 when something was refused or wrong.
+    """Run the command ``args.operation``; 0 when all is well, 1 when something was refused.
 
     Raises FlueError when it could not be done at all.
     """
-    chosen: Callable[[Namespace, Settings], int] = args.run
-    return chosen(args, settings)
+    return _OPERATIONS[args.operation](args, settings)
 
 
 def _backup(args: Namespace, settings: Settings) -> int:
@@ -189,3 +162,12 @@ def _progress(what: str) -> Iterator[Progress]:
 
 def _say(text: str) -> None:
     sys.stderr.write(text + "\n")
+
+
+_OPERATIONS: Final[Mapping[str, Callable[[Namespace, Settings], int]]] = {
+    "backup": _backup,
+    "restore": _restore,
+    "export": _export,
+    "import": _import,
+    "check": _check,
+}

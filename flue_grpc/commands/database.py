@@ -1,0 +1,56 @@
+"""The commands on the Store's database: ``backup``, ``restore``, ``export``, ``import``, ``check``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from flue_grpc.commands.options import configuration_of
+from flue_grpc.errors import FlueError, StartupError
+
+if TYPE_CHECKING:
+    import argparse
+
+_FAILED: Final = 2
+_FORMATS: Final = ("jsonl", "markdown")
+
+
+def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the five commands."""
+    command = _add(subparsers, "backup", "copy the database, also while a server runs")
+    command.add_argument("destination", type=Path, metavar="DEST", help="the new file")
+    command = _add(subparsers, "restore", "put a backup in the database's place")
+    command.add_argument("source", type=Path, metavar="SRC", help="a file made by backup")
+    command = _add(subparsers, "export", "write sessions to standard output")
+    command.add_argument("--session", default="", metavar="ID", help="only this session")
+    command.add_argument(
+        "--format", choices=_FORMATS, default="jsonl", help="jsonl can be imported"
+    )
+    command = _add(subparsers, "import", "read sessions that export wrote as jsonl")
+    command.add_argument("file", metavar="FILE", help="the file, or - for standard input")
+    command = _add(subparsers, "check", "check the database and its search indexes")
+    command.add_argument("--repair", action="store_true", help="fill the search indexes anew")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; 0 when all is well, 1 when something was refused, 2 when it failed."""
+    from flue_grpc.commands import store_commands
+
+    try:
+        return store_commands.run(arguments, configuration_of(arguments).settings)
+    except StartupError:
+        raise
+    except FlueError as error:
+        print(f"flue-grpc: {error}", file=sys.stderr)
+        return _FAILED
+
+
+def _add(
+    subparsers: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str
+) -> argparse.ArgumentParser:
+    command = subparsers.add_parser(name, help=text, description=text.capitalize() + ".")
+    command.add_argument("--data-dir", metavar="DIR", help="directory of the Store")
+    command.add_argument("--config", metavar="FILE", help="configuration file (TOML)")
+    command.set_defaults(run=run, operation=name)
+    return command
