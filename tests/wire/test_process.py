@@ -30,7 +30,7 @@ PATIENCE = 60.0
 class Process:
     """One ``flue-grpc`` with a home and an environment of its own."""
 
-    def __init__(self, directory, *arguments):
+    def __init__(self, directory, *arguments, stderr=subprocess.PIPE):
         self.home = directory / "home"
         self.home.mkdir(exist_ok=True)
         self.socket = self.home / ".local/share/flue-grpc/flue.sock"
@@ -40,7 +40,7 @@ class Process:
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             text=True,
         )
         self.channels = []
@@ -78,8 +78,8 @@ def run(short_path):
     """Start ``flue-grpc`` with arguments; killed when the test ends."""
     started = []
 
-    def start(*arguments):
-        started.append(Process(short_path, *arguments))
+    def start(*arguments, **options):
+        started.append(Process(short_path, *arguments, **options))
         return started[-1]
 
     yield start
@@ -342,3 +342,36 @@ def test_many_clients_at_once(run):
     request = st.ListSessionsRequest()
     listed = [s.id for r in store.ListSessions(request, timeout=PATIENCE) for s in r.sessions]
     assert len(listed) == len(set(listed)) == 200
+
+
+def test_on_a_terminal_the_first_sweep_is_shown_and_no_call_is_logged(run, short_path):
+    home = short_path / "home"
+    for number in range(300):
+        lines = [homes.user_line(number, "x" * 2000, second) for second in range(100)]
+        homes.write_session(home, number, lines)
+    ours, theirs = os.openpty()
+    server = run("serve", stderr=theirs)
+    os.close(theirs)
+    server.ready()
+    index = agent_index_pb2_grpc.AgentIndexStub(server.channel())
+    until = time.monotonic() + PATIENCE
+    while True:
+        responses = list(index.Snapshot(ai.SnapshotRequest(), timeout=PATIENCE))
+        if not responses[0].building:
+            break
+        assert time.monotonic() < until
+    server.signal(signal.SIGTERM)
+    assert server.process.wait(PATIENCE) == 0
+    shown = b""
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # the other side is closed
+            break
+        if not part:
+            break
+        shown += part
+    os.close(ours)
+    assert b"\n" not in shown
+    assert shown.endswith(b"\r\x1b[K")
+    assert b"Snapshot" not in shown

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import grpc
 import pytest
 from google.rpc import error_details_pb2
@@ -142,6 +144,28 @@ def prepare_with(channel, token):
             return continuation(details._replace(**bearing(token)), request)
 
     prepare(grpc.intercept_channel(channel, Bearing()))
+
+
+def test_callers_without_a_token_cannot_use_up_what_others_need(product, channel):
+    """Calls that never send their request, from a client that has no token."""
+    release = threading.Event()
+
+    def never():
+        release.wait(60)
+        yield from ()
+
+    with product.channel(f"127.0.0.1:{product.port}") as hostile:
+        calls = [
+            hostile.stream_stream(BY_NAME[name].path)(never())
+            for name in ("GetSession", "ListSessions", "ListMessages")
+            for _ in range(150)
+        ]
+        for name in ("GetSession", "ListSessions", "ReadPage"):
+            outcome = refused(BY_NAME[name], channel, **bearing(product.token()))
+            assert outcome is None or outcome[0] == "NOT_FOUND"
+        for call in calls:
+            call.cancel()
+        release.set()
 
 
 def test_the_socket_beside_it_wants_none():
