@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -60,3 +61,35 @@ def test_the_drain_has_its_time_and_one_signal(name):
     assert unit["KillMode"] == "mixed"
     assert float(unit["TimeoutStopSec"]) > 2 * DRAIN_SECONDS
     assert unit["UMask"] == "0077"
+
+
+UNDER_MDWE = """
+import ctypes, os, sys
+refuse_exec_gain = 1
+if ctypes.CDLL(None).prctl(65, refuse_exec_gain, 0, 0, 0):
+    sys.exit(77)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_the_server_needs_no_memory_that_can_be_written_and_executed():
+    """What MemoryDenyWriteExecute= forbids, forbidden here by the same kernel switch."""
+    program = Path(sys.executable).with_name("flue-grpc")
+    with tempfile.TemporaryDirectory(prefix="m") as name:
+        given = ["--home", name, "--data-dir", f"{name}/d", "--listen", f"unix:{name}/s"]
+        process = subprocess.Popen(
+            [sys.executable, "-c", UNDER_MDWE, program, "serve", *given],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            line = process.stdout.readline()
+            if not line and process.wait(60) == 77:
+                pytest.skip("the kernel is older than 6.3")
+            assert line == f"flue-grpc listens on unix:{name}/s\n"
+            process.terminate()
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+            process.wait()
+            process.stdout.close()
