@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -23,7 +23,7 @@ class SessionLine(
     title: str
     created_at: str
     updated_at: str
-    messages: int
+    messages: Annotated[int, msgspec.Meta(ge=0)]
 
 
 class MessageLine(

@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import apsw
+import pytest
+
+from flue_grpc.commands import database, store_commands
+from flue_grpc.errors import AlreadyRunningError, SessionNotFoundError, UnusableDatabaseError
+from flue_grpc.store.store import Store
+from flue_grpc.store.values import Draft
+
+
+@pytest.fixture
+def data(tmp_path):
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def filled(data):
+    store = Store.open(data / "store.db")
+    store.create_session("s", "a talk")
+    store.append_message("s", Draft("user", "hello"))
+    store.close()
+    return data
+
+
+@pytest.fixture
+def run(data):
+    """Run a command line on the data directory."""
+
+    def command(*arguments, at=None):
+        parser = argparse.ArgumentParser()
+        database.add_parsers(parser.add_subparsers(required=True))
+        settings = SimpleNamespace(data_dir=at or data, durability="full")
+        return store_commands.run(parser.parse_args(list(map(str, arguments))), settings)
+
+    return command
+
+
+def sessions_in(path):
+    store = Store.open(path)
+    try:
+        return [placed.item.id for placed in store.list_sessions("all")]
+    finally:
+        store.close()
+
+
+def test_backup_and_restore(run, filled, tmp_path, capfd):
+    assert run("backup", tmp_path / "copy.db") == 0
+    store = Store.open(filled / "store.db")
+    store.delete_session("s")
+    store.close()
+    assert run("restore", tmp_path / "copy.db") == 0
+    assert sessions_in(filled / "store.db") == ["s"]
+    assert (
+        capfd.readouterr().err
+        == f"the replaced database is kept as {filled}/store.db.before-restore\n"
+    )
+
+
+def test_backup_takes_a_relative_path(run, filled, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run("backup", "copy.db") == 0
+    assert (tmp_path / "copy.db").exists()
+
+
+def test_export_and_import(run, filled, tmp_path, capfdbinary):
+    assert run("export") == 0
+    out = capfdbinary.readouterr().out
+    file = tmp_path / "sessions.jsonl"
+    file.write_bytes(out)
+    other = tmp_path / "other"
+    assert run("import", file, at=other) == 0
+    assert capfdbinary.readouterr().err == b"imported 1 sessions with 1 messages, refused 0\n"
+    assert run("export", "--session", "s", at=other) == 0
+    assert capfdbinary.readouterr().out == out
+
+
+def test_export_as_markdown(run, filled, capfd):
+    assert run("export", "--format", "markdown") == 0
+    assert capfd.readouterr().out.startswith("# a talk\n")
+
+
+def test_export_of_an_unknown_session(run, filled):
+    with pytest.raises(SessionNotFoundError):
+        run("export", "--session", "unknown")
+
+
+def test_import_tells_what_it_refused(run, filled, tmp_path, capfd):
+    file = tmp_path / "sessions.jsonl"
+    run("export")
+    file.write_bytes(capfd.readouterr().out.encode() + b"garbage\n")
+    assert run("import", file) == 1
+    assert capfd.readouterr().err.splitlines() == [
+        "line 1: session s: a session with this id exists",
+        "imported 0 sessions with 0 messages, refused 1",
+    ]
+
+
+def test_import_reads_standard_input(run, filled, tmp_path, capfdbinary, monkeypatch):
+    run("export")
+    text = io.TextIOWrapper(io.BytesIO(capfdbinary.readouterr().out))
+    text.buffer.name = 0
+    monkeypatch.setattr(sys, "stdin", text)
+    assert run("import", "-", at=tmp_path / "other") == 0
+    assert sessions_in(tmp_path / "other" / "store.db") == ["s"]
+
+
+def test_import_of_a_missing_file(run, filled, tmp_path):
+    with pytest.raises(UnusableDatabaseError, match="cannot be read: No such file or directory"):
+        run("import", tmp_path / "missing")
+
+
+def test_check_says_what_it_found(run, filled, capfd):
+    assert run("check") == 0
+    assert capfd.readouterr().out.splitlines() == [
+        "schema version 1",
+        "sessions: 1 rows",
+        "messages: 1 rows",
+        "memory_entries: 0 rows",
+        "ok",
+    ]
+
+
+def test_check_repairs_the_search_index(run, filled, capfd):
+    connection = apsw.Connection(str(filled / "store.db"))
+    connection.execute("UPDATE messages SET content = 'changed'")
+    connection.close()
+    assert run("check") == 1
+    assert capfd.readouterr().out.splitlines()[-2:] == [
+        "search index message_index is wrong for 1 rows; check --repair fills it anew",
+        "not ok",
+    ]
+    assert run("check", "--repair") == 0
+    assert capfd.readouterr().out.splitlines()[-1] == "ok"
+
+
+def test_check_tells_of_damage(run, filled, capfd):
+    connection = apsw.Connection(str(filled / "store.db"))
+    connection.execute("DELETE FROM sessions")
+    connection.close()
+    assert run("check") == 1
+    assert capfd.readouterr().out.splitlines()[-3:] == [
+        "damaged: row 1 of messages refers to a missing row of sessions",
+        "restore a backup, or export what can be read",
+        "not ok",
+    ]
+
+
+@pytest.mark.parametrize(
+    "command", [("backup", "x.db"), ("export",), ("check",), ("check", "--repair")]
+)
+def test_without_a_database_nothing_is_created(run, data, command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UnusableDatabaseError):
+        run(*command)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def server(filled):
+    """Another process that owns the database."""
+    code = (
+        "import sys, pathlib; from flue_grpc.store.store import Store\n"
+        "s = Store.open(pathlib.Path(sys.argv[1])); s.create_session('live', 't')\n"
+        "print('open', flush=True); sys.stdin.read(); s.close()"
+    )
+    path = str(filled / "store.db")
+    with subprocess.Popen(
+        [sys.executable, "-c", code, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout.readline() == b"open\n"
+        yield process
+        process.stdin.close()
+        assert process.wait() == 0
+
+
+def test_backup_export_and_check_work_beside_a_server(run, server, tmp_path, capfd):
+    assert run("backup", tmp_path / "copy.db") == 0
+    assert sessions_in(tmp_path / "copy.db") == ["live", "s"]
+    assert run("export", "--session", "live") == 0
+    assert run("check") == 0
+    assert "sessions: 2 rows" in capfd.readouterr().out
+
+
+def test_restore_import_and_repair_are_refused_and_name_the_server(run, server, tmp_path, filled):
+    (tmp_path / "file").write_bytes(b"")
+    run("backup", tmp_path / "copy.db")
+    for command in (
+        ("restore", tmp_path / "copy.db"),
+        ("import", tmp_path / "file"),
+        ("check", "--repair"),
+    ):
+        with pytest.raises(AlreadyRunningError, match=f"locked by process {server.pid};"):
+            run(*command)
+    assert sorted(entry.name for entry in filled.iterdir()) == [
+        "lock",
+        "store.db",
+        "store.db-shm",
+        "store.db-wal",
+    ]
+
+
+def test_a_bar_is_shown_on_a_terminal_only(run, filled, tmp_path, capfd, monkeypatch):
+    code = (
+        "import sys; from types import SimpleNamespace\n"
+        "from pathlib import Path\nfrom flue_grpc.commands import store_commands as c\n"
+        "c._backup(SimpleNamespace(destination=Path(sys.argv[2])), SimpleNamespace(data_dir=Path(sys.argv[1]), durability='full'))\n"
+        "print('rich' in sys.modules)"
+    )
+    quiet = subprocess.run(
+        [sys.executable, "-c", code, str(filled), str(tmp_path / "a.db")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (quiet.stdout, quiet.stderr) == ("False\n", "")
+    controller, terminal = os.openpty()
+    shown = subprocess.run(
+        [sys.executable, "-c", code, str(filled), str(tmp_path / "b.db")],
+        stderr=terminal,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        env=os.environ | {"TERM": "xterm"},
+    )
+    os.close(terminal)
+    assert shown.stdout == "True\n"
+    assert b"backing up" in os.read(controller, 100_000)
+    os.close(controller)
