@@ -9,6 +9,7 @@ served as grpcio serves them.
 
 from __future__ import annotations
 
+import logging
 import threading
 from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import suppress
@@ -54,6 +55,7 @@ def _find_private_parts() -> _Grpcio | None:
 
 
 _GRPCIO: Final = _find_private_parts()
+_LOGGER: Final = logging.getLogger("flue_grpc.workers")
 _ARGUMENTS: Final = 7  # runner, event, state, behaviour, getter, deserializer, serializer
 _GETTER_NAME: Final = "unary_request"
 
@@ -107,7 +109,11 @@ class CallWorkers(ThreadPoolExecutor):
             oldest.end(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many calls without a request")
         call.watched = self._guard.watch(call.end)
         call.watched.expect(self._patience)
-        call.read(self._serve)
+        try:
+            call.read(self._serve)
+        except Exception:
+            _LOGGER.exception("a call could not be read")
+            self._serve(call)
 
     def end_unread(self) -> None:
         """End the calls whose request has not arrived."""
