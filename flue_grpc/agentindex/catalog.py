@@ -14,21 +14,21 @@ import msgspec
 
 from flue_grpc.agentindex.changes import Changes, SessionKey, Stamps
 from flue_grpc.agentindex.family import Family
+from flue_grpc.agentindex.records import Entry
+from flue_grpc.agentindex.values import Summary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from collections.abc import Set as AbstractSet
 
     from flue_grpc.agentindex.discovery import Known
-    from flue_grpc.agentindex.records import Entry
-    from flue_grpc.agentindex.values import Summary
 
 SortKey = tuple[int, str, str]
+_SORT_ABOVE = 64  # so many changes at once cost less sorted in than put in place
 _LAST = 2**63  # sorts sessions without timestamps behind all others
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(msgspec.Struct, frozen=True, eq=False):
     """An indexed session as answers show it: with what its subagents used.
 
     ``changed`` is a stamp: larger than that of every earlier change.
@@ -73,7 +73,7 @@ class Catalog:
         self._rivals: dict[SessionKey, list[Entry]] = {}
         self._sessions: dict[SessionKey, Session] = {}
         self._family = Family()
-        self._order: list[Session] = []
+        self._order = _Order()
         self._stamps = Stamps(0)
         self._lock = Lock()
         self._view: View | None = None
@@ -120,7 +120,7 @@ class Catalog:
         """Return the present view; cheap while nothing changes."""
         with self._lock:
             if self._view is None:
-                sessions = tuple(self._order)
+                sessions = tuple(self._order.sessions)
                 self._view = View(
                     sessions,
                     tuple(s for s in sessions if not s.summary.is_subagent),
@@ -144,61 +144,63 @@ class Catalog:
         self, entries: Iterable[Entry], vanished: Iterable[str], stamps: dict[int, int]
     ) -> list[SessionKey]:
         with self._lock:
-            touched: dict[SessionKey, None] = {}
-            for path in vanished:
-                touched.update(dict.fromkeys(self._forget(path)))
+            touched: list[SessionKey | None] = [self._forget(path) for path in vanished]
             for entry in entries:
-                touched.update(dict.fromkeys(self._forget(entry.path)))
-                touched.update(dict.fromkeys(self._learn(entry)))
-            return [key for key in self._relate(touched) if self._show(key, stamps)]
+                touched += (self._forget(entry.path), self._learn(entry))
+            affected = self._relate(dict.fromkeys(key for key in touched if key is not None))
+            before = [self._sessions.pop(key, None) for key in affected]
+            changed = [
+                key
+                for key, session in zip(affected, before, strict=True)
+                if self._show(key, session, stamps)
+            ]
+            after = [self._sessions.get(key) for key in affected]
+            self._order.replace(_listed(before), _listed(after))
+            self._view = None
+            return changed
 
-    def _forget(self, path: str) -> list[SessionKey]:
+    def _forget(self, path: str) -> SessionKey | None:
         entry = self._entries.pop(path, None)
         if entry is None:
-            return []
+            return None
         self.known.get(entry.place, {}).pop(path, None)
         key = _key(entry)
-        if key is None:
-            return []
-        self._rivals[key].remove(entry)
-        return [key]
+        if key is not None:
+            self._rivals[key].remove(entry)
+        return key
 
-    def _learn(self, entry: Entry) -> list[SessionKey]:
+    def _learn(self, entry: Entry) -> SessionKey | None:
         self._entries[entry.path] = entry
         self.known.setdefault(entry.place, {})[entry.path] = entry.record
         key = _key(entry)
-        if key is None:
-            return []
-        self._rivals.setdefault(key, []).append(entry)
-        return [key]
+        if key is not None:
+            self._rivals.setdefault(key, []).append(entry)
+        return key
 
-    def _relate(self, touched: Iterable[SessionKey]) -> Iterable[SessionKey]:
+    def _relate(self, touched: Iterable[SessionKey]) -> list[SessionKey]:
         """Bring the family up to date; return every session that may look different."""
         affected: dict[SessionKey, None] = {}
         for key in touched:
             affected.update(dict.fromkeys(self._family.lineage(key)))
             rivals = self._rivals.get(key)
-            winner = min(rivals, key=_precedence).record.summary if rivals else None
-            self._family.put(key, winner)
+            self._family.put(key, _winner(rivals).record.summary if rivals else None)
             affected.update(dict.fromkeys(self._family.lineage(key)))
         self._family.refresh(affected)
-        return affected
+        return list(affected)
 
-    def _show(self, key: SessionKey, stamps: dict[int, int]) -> bool:
-        """Put the session where it belongs in the list; return whether it looks different."""
-        before = self._sessions.pop(key, None)
-        if before is not None:
-            self._unlist(before)
+    def _show(self, key: SessionKey, before: Session | None, stamps: dict[int, int]) -> bool:
+        """Make the session what its files say; return whether it looks different."""
         rivals = self._rivals.get(key)
         if not rivals:
             self._rivals.pop(key, None)
             return before is not None
-        entry = min(rivals, key=_precedence)
+        entry = _winner(rivals)
         summary = self._with_subagents(key, entry)
         if before is not None and before.summary == summary:
-            self._list(Session(entry, summary, before.changed))
+            self._sessions[key] = Session(entry, summary, before.changed)
             return False
-        self._list(Session(entry, summary, stamps.get(entry.tid) or self._stamps.next()))
+        stamp = stamps.get(entry.tid) or self._stamps.next()
+        self._sessions[key] = Session(entry, summary, stamp)
         return True
 
     def _with_subagents(self, key: SessionKey, entry: Entry) -> Summary:
@@ -208,22 +210,46 @@ class Catalog:
             return summary
         return msgspec.structs.replace(summary, subagent_tokens=below)
 
-    def _list(self, session: Session) -> None:
-        self._sessions[session.key] = session
-        if session.summary.is_listed:
-            at = bisect_left(self._order, session.sort_key, key=lambda s: s.sort_key)
-            self._order.insert(at, session)
-        self._view = None
 
-    def _unlist(self, session: Session) -> None:
-        if session.summary.is_listed:
-            del self._order[bisect_left(self._order, session.sort_key, key=lambda s: s.sort_key)]
-        self._view = None
+class _Order:
+    """The listed sessions, sorted; few changes are put in place, many sorted in."""
+
+    def __init__(self) -> None:
+        self.sessions: list[Session] = []
+        self._keys: list[SortKey] = []
+
+    def replace(self, gone: Sequence[Session], new: Sequence[Session]) -> None:
+        if len(gone) + len(new) > _SORT_ABOVE:
+            self._sort_in(gone, new)
+            return
+        for session in gone:
+            place = bisect_left(self._keys, session.sort_key)
+            del self._keys[place], self.sessions[place]
+        for session in new:
+            place = bisect_left(self._keys, session.sort_key)
+            self._keys.insert(place, session.sort_key)
+            self.sessions.insert(place, session)
+
+    def _sort_in(self, gone: Sequence[Session], new: Sequence[Session]) -> None:
+        left = {session.sort_key: session for session in self.sessions}
+        for session in gone:
+            del left[session.sort_key]
+        left.update((session.sort_key, session) for session in new)
+        self._keys = sorted(left)
+        self.sessions = [left[key] for key in self._keys]
 
 
 def sort_key(ended_at: int | None, session_id: str, tool: str) -> SortKey:
     """Return what the list is ordered by; times are in microseconds."""
     return (_LAST if ended_at is None else -ended_at, session_id, tool)
+
+
+def _listed(sessions: Iterable[Session | None]) -> list[Session]:
+    return [one for one in sessions if one is not None and one.summary.is_listed]
+
+
+def _winner(rivals: Sequence[Entry]) -> Entry:
+    return rivals[0] if len(rivals) == 1 else min(rivals, key=_precedence)
 
 
 def _key(entry: Entry) -> SessionKey | None:

@@ -39,7 +39,6 @@ class Family:
                 del self._children[claimed]
         if summary is None:
             self._members.pop(key, None)
-            self._below.pop(key, None)
             return
         self._members[key] = summary
         if summary.is_subagent and summary.parent_id:
@@ -75,10 +74,16 @@ class Family:
 
         ``keys`` holds the lineage of every session that was put, before and after.
         """
-        members = [key for key in keys if key in self._members]
-        for key in sorted(members, key=lambda key: -len(self.lineage(key))):
+        parents = []
+        for key in keys:
+            if key in self._children and key in self._members:
+                parents.append(key)
+            else:
+                self._below.pop(key, None)
+        # The deepest first: what they have below them is part of the sums above.
+        for key in sorted(parents, key=lambda key: -len(self.lineage(key))):
             total = _NOTHING
-            for child in self._children.get(key, ()):
+            for child in self._children[key]:
                 if self.parent(child) == key:
                     total += self._members[child].tokens + self.below(child)
             self._below[key] = total

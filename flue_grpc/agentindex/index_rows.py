@@ -54,7 +54,7 @@ def next_tid(db: apsw.Connection) -> int:
 
 def load_state(db: apsw.Connection, entry: Entry) -> bytes | None:
     """Return the parser state that belongs to ``entry``, None when the file has another."""
-    query = "select state from transcripts where tid = ? and changed = ?"
+    query = "select state from states where tid = ? and changed = ?"
     state: bytes | None = db.execute(query, (entry.tid, entry.changed)).get
     return state
 
@@ -130,16 +130,17 @@ def write_draft(db: apsw.Connection, draft: Draft) -> None:
     else:
         db.execute("delete from usage where id = ?", (tail,))
     db.execute(
-        "insert or replace into transcripts values(?, ?, ?, ?, ?, ?)",
+        "insert or replace into transcripts values(?, ?, ?, ?, ?)",
         (
             entry.tid,
             entry.changed,
             os.fsencode(entry.path),
             _save_place(entry.place),
             _encode(entry.record),
-            draft.state,
         ),
     )
+    state = (entry.tid, entry.changed, draft.state)
+    db.execute("insert or replace into states values(?, ?, ?)", state)
 
 
 def remove(db: apsw.Connection, tid: int) -> None:
@@ -149,6 +150,7 @@ def remove(db: apsw.Connection, tid: int) -> None:
         "delete from usage where id between ? and ?",
         (tid << _BLOCK_BITS, tid << _BLOCK_BITS | _TAIL_BLOCK),
     )
+    db.execute("delete from states where tid = ?", (tid,))
     db.execute("delete from checkpoints where tid = ?", (tid,))
     db.execute("delete from ledger where tid = ?", (tid,))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 
 from flue_grpc.agentindex.adapters.base import Source
@@ -74,8 +72,7 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
     summary: Summary | None
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True, eq=False):
     """One transcript file in the index.
 
     ``tid`` is never given to another file, nor to the same one rewritten: what is

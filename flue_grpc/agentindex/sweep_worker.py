@@ -41,7 +41,7 @@ _ADAPTERS: dict[str, Adapter[Any]] = {adapter.tool: adapter for adapter in ADAPT
 
 def main() -> None:
     """Carry out the order that comes first on standard input."""
-    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=WorkerOrder)
+    order = msgspec.json.decode(_first_line(), type=WorkerOrder)
     Thread(target=_end_with_standard_input, daemon=True).start()
     os.nice(WORKER_NICE)
     with closing(connect_writer(Path(os.fsdecode(order.index)))) as db:
@@ -113,8 +113,16 @@ def _report(report: WorkerReport) -> None:
     sys.stdout.buffer.flush()
 
 
+def _first_line() -> bytes:
+    # Not by way of sys.stdin: the thread that waits on it would hold its lock at the exit.
+    line = b""
+    while not line.endswith(b"\n") and (data := os.read(0, 65_536)):
+        line += data
+    return line
+
+
 def _end_with_standard_input() -> None:
-    while sys.stdin.buffer.read(4096):
+    while os.read(0, 4096):
         pass
     # Whatever the main thread is doing: SQLite undoes what was not committed.
     os._exit(0)

@@ -70,7 +70,7 @@ class Sweeper:
     @property
     def building(self) -> bool:
         """Whether a sweep runs or is about to; true until the first one is complete."""
-        return self._is_sweeping or self._is_due
+        return self._is_due or self._is_sweeping
 
     @property
     def progress(self) -> Progress:
@@ -117,9 +117,11 @@ class Sweeper:
     def _work(self) -> None:
         with self._lock:
             paths, self._paths = self._paths, {}
-            is_due, self._is_due = self._is_due, False
+            is_due = self._is_due
             if is_due:
+                # In this order, for ``building`` takes no lock.
                 self._is_sweeping = True
+                self._is_due = False
                 self._last_start = time.monotonic()
         try:
             self._look_at(paths)

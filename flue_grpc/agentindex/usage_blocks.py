@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NO_TIME: Final = -(2**63)  # in a column of times; no adapter makes a time before 1970
 INT64_MAX: Final = 2**63 - 1
 _NO_COST: Final = math.nan
-_CODES: Final = (("b", 2**7), ("h", 2**15), ("i", 2**31), ("q", 2**63))
+_CODES: Final = "bhiq"
 
 
 class UsageBlock(msgspec.Struct, frozen=True, array_like=True):
@@ -55,18 +55,18 @@ def pack(lines: Sequence[LineUsage]) -> bytes:
     times, models, tokens, costs, counts = rows
     a, b, c, d = zip(*map(msgspec.structs.astuple, tokens), strict=True)
     known = times if None not in times else [time for time in times if time is not None]
-    distinct = tuple(dict.fromkeys(models))
+    numbers = {model: number for number, model in enumerate(dict.fromkeys(models))}
     block = UsageBlock(
         rows=len(times),
         first=min(known, default=None),
         last=max(known, default=None),
         timeless=len(times) - len(known),
-        models=distinct,
+        models=tuple(numbers),
         sums=(_sum(a), _sum(b), _sum(c), _sum(d), _sum(counts)),
-        times=_column([NO_TIME if time is None else time for time in times]),
-        model_indexes=_column([distinct.index(model) for model in models])
-        if len(distinct) > 1
-        else b"",
+        times=_column(
+            times if known is times else [NO_TIME if time is None else time for time in times]
+        ),
+        model_indexes=_column(list(map(numbers.__getitem__, models))),
         buckets=(_column(a), _column(b), _column(c), _column(d)),
         counts=_column(counts),
         costs=_cost_column(costs),
@@ -122,12 +122,13 @@ def _sum(values: Sequence[int]) -> int:
 
 
 def _column(values: Sequence[int]) -> bytes:
-    low, high = min(values), max(values)
-    if low == high == 0:
+    if not any(values):
         return b""
-    for code, bound in _CODES:
-        if -bound <= low and high < bound:
+    for code in _CODES:
+        try:
             return code.encode() + array(code, values).tobytes()
+        except OverflowError:
+            continue  # the next type is wider
     return b"q" + array("q", [clamp(value) for value in values]).tobytes()
 
 

@@ -231,18 +231,19 @@ class TestParsedFromZero:
         shelf.take()
         for table in ("usage", "checkpoints", "ledger"):
             assert shelf.db.execute(f"select count(*) from {table}").get == 0
-        assert shelf.db.execute("select tid from transcripts").get == 2
+        for table in ("transcripts", "states"):
+            assert shelf.db.execute(f"select tid from {table}").get == 2
 
     def test_a_file_whose_state_the_index_lost(self, shelf):
         self.make(shelf, log(t=1, **{"in": 5}))
-        shelf.db.execute("update transcripts set state = x'c1'")
+        shelf.db.execute("update states set state = x'c1'")
         shelf.home.append("logs/a/x.jsonl", log(t=2, **{"in": 6}))
         assert shelf.take().record.summary.tokens.input == 11
         assert shelf.entry.tid == 2
 
     def test_a_file_whose_row_is_of_another_sweep(self, shelf):
         self.make(shelf, log(t=1, **{"in": 5}))
-        shelf.db.execute("update transcripts set changed = changed - 1")
+        shelf.db.execute("update states set changed = changed - 1")
         shelf.home.append("logs/a/x.jsonl", log(t=2, **{"in": 6}))
         assert shelf.take().record.summary.tokens.input == 11
         assert shelf.entry.tid == 2

@@ -130,7 +130,7 @@ def test_without_proc_the_place_is_checked_too(write, root, tmp_path, monkeypatc
     def missing(_path):
         raise FileNotFoundError
 
-    monkeypatch.setattr("pathlib.Path.readlink", missing)
+    monkeypatch.setattr("os.readlink", missing)
     opened(path, root).close()
     with pytest.raises(TranscriptNotFoundError):
         opened(root / "folder" / "t.jsonl", root)
