@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import grpc
 
@@ -15,17 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from flue_grpc.rpc.calls import Call
-
-
-class Draining(Protocol):
-    """What a live stream needs of the drain: to end in time, with DrainingError."""
-
-    @property
-    def is_draining(self) -> bool:
-        """Whether the server is shutting down."""
-
-    def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """Have ``wake`` called once when the drain begins, at once if it has; returns the undo."""
 
 
 class Drain:
