@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _FRAGMENT: Final = re.compile(r"[ !#-+\-.0-9;-@A-Z^-z|~]+")
 # Adapters write "$ " before a shell command (formats §4.2): it is in no file.
 _INSERTED: Final = re.compile(r"^ |\$ |\$$")
+# They name blocks that are no text after their type, all but this one.
+_PLACEHOLDER: Final = "document"
+_ITS_TYPE: Final = b"input_file"
 _RUN: Final = re.compile("[^\x00-\x7f\ufffd]+")
 _SHORT_LETTERS: Final = "btnfr"  # what compact JSON may write for a raw control character
 _LONG_LETTERS: Final = ("u", "0", "0", "01", "0123456789abcdef")
@@ -91,7 +94,9 @@ class _Anchor(msgspec.Struct, frozen=True):
         )
 
     def prefilter(self) -> Prefilter:
-        return Prefilter(literal=self.text[:_ANCHOR_CHARACTERS].encode(), needs=self.needs)
+        literal = self.text[:_ANCHOR_CHARACTERS].encode()
+        pattern = as_pattern(_ITS_TYPE) if self.text in _PLACEHOLDER else b""
+        return Prefilter(literal=literal, pattern=pattern, needs=self.needs)
 
 
 def _pieces(query: str) -> Iterator[str]:

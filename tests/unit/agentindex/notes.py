@@ -7,7 +7,7 @@ message, in the model that was named last.
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,6 +18,9 @@ from flue_grpc.agentindex.opening import open_transcript
 from flue_grpc.agentindex.values import Message, Summary, TokenUsage
 from flue_grpc.limits import LINE_MESSAGES
 from flue_grpc.text.clean import sanitize
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Notes:

@@ -1,0 +1,102 @@
+"""Looking for a literal text in one open transcript (behaviour B7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from flue_grpc import limits
+from flue_grpc.agentindex.escapes import UNKNOWN, KnownEscapes
+from flue_grpc.agentindex.matchers import matcher_for
+from flue_grpc.agentindex.prefilter import derive
+from flue_grpc.agentindex.scanner import Scanned, candidate_lines
+from flue_grpc.agentindex.values import Hit
+from flue_grpc.errors import EmptyQueryError, QueryTooLongError
+from flue_grpc.text.casefold import fold_text
+from flue_grpc.text.snippets import literal_snippet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flue_grpc.agentindex.adapters.base import Adapter, Context
+    from flue_grpc.agentindex.hit_filter import HitFilter
+    from flue_grpc.agentindex.lines import Line
+    from flue_grpc.agentindex.transcript_file import TranscriptFile
+    from flue_grpc.agentindex.values import Message, Summary
+    from flue_grpc.cancel import Cancel
+    from flue_grpc.text.snippets import Snippet
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A session's transcript, and what reading its messages takes.
+
+    ``context`` tells its mirror, which messages depend on; no hit shows a model.
+    ``escapes`` is what the index knows of its bytes, if anything.
+    """
+
+    summary: Summary
+    path: str
+    root: str
+    adapter: Adapter[Any]
+    context: Context
+    escapes: KnownEscapes = UNKNOWN
+
+
+class Needle:
+    """What is looked for: a folded text, and where it can be in bytes."""
+
+    __slots__ = ("_folded", "_matcher", "_wanted")
+
+    def __init__(self, query: str, wanted: HitFilter) -> None:
+        """Trim and fold ``query``.
+
+        Raises EmptyQueryError when it is blank, QueryTooLongError above QUERY_BYTES.
+        """
+        if len(query.encode()) > limits.QUERY_BYTES:
+            raise QueryTooLongError("the query is longer than 8 KiB", "query")
+        self._folded = fold_text(query.strip())
+        if not self._folded:
+            raise EmptyQueryError("the query has nothing to search for", "query")
+        self._matcher = matcher_for(derive(self._folded))
+        self._wanted = wanted
+
+    def look(
+        self, file: TranscriptFile, target: Target, start: int, index: int, cancel: Cancel
+    ) -> Iterator[Hit | Scanned]:
+        """Yield hits from message ``index`` of the line at ``start``, and how far it is.
+
+        Raises as ``TranscriptFile``.
+        """
+        for step in candidate_lines(file, start, self._matcher, target.escapes):
+            if isinstance(step, Scanned):
+                yield step
+                continue
+            cancel.check()
+            yield from self._hits(step, target, index if step.offset == start else 0)
+            yield Scanned(step.end, step.end)
+
+    def _hits(self, line: Line, target: Target, index: int) -> Iterator[Hit]:
+        messages, _ = target.adapter.messages(line.data, line.offset, target.context)
+        for message in messages[index:]:
+            if self._wanted.accepts(message):
+                snippet = literal_snippet(message.text, self._folded)
+                if snippet is not None:
+                    yield _hit(target.summary, message, snippet)
+
+
+def _hit(summary: Summary, message: Message, snippet: Snippet) -> Hit:
+    return Hit(
+        tool=summary.tool,
+        id=summary.id,
+        cwd=summary.cwd,
+        title=summary.title,
+        ts=message.ts,
+        role=message.role,
+        kind=message.kind,
+        snippet=snippet.text,
+        offset=message.offset,
+        index=message.index,
+        text_offset=snippet.text_offset,
+        ranges=snippet.ranges,
+    )
