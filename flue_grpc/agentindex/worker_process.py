@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-import flue_grpc
 from flue_grpc.agentindex.worker_messages import WorkerReport
 from flue_grpc.limits import WORKER_STOP_SECONDS
 
@@ -80,5 +79,5 @@ class WorkerProcess:
 
 def _import_path() -> str:
     """Let the worker import this package from where this process has it."""
-    here = str(Path(flue_grpc.__file__).parent.parent)
+    here = str(Path(__file__).absolute().parents[2])
     return os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
