@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from flue_grpc.text.ranking import Scored
 
 _SEARCH: Final = f"""SELECT bm25({MEMORY_INDEX.name}) AS score, m.updated_at, m.id
-    FROM {MEMORY_INDEX.name} JOIN memory_entries AS m ON m.id = {MEMORY_INDEX.name}.rowid
+    FROM {MEMORY_INDEX.name} CROSS JOIN memory_entries AS m ON m.id = {MEMORY_INDEX.name}.rowid
     WHERE {MEMORY_INDEX.name} MATCH ? AND m.updated_at <= ?
         AND m.scope IN (SELECT value FROM json_each(?))
     ORDER BY score"""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from flue_grpc.store.values import Draft
 
 _CUT: Final = limits.WINDOW_TEXT_BYTES + 1  # one byte more shows that there was more
+_ENVELOPE: Final = 6  # tag and length of a text or a nested message
+_FIXED: Final = 64 + 4 * limits.SESSION_ID_CODE_POINTS  # ids and time
 _BEFORE_IMAGES: Final = (
     "id, session_id, role, content, provider, tool_calls, tool_call_id, name, created_at"
 )
@@ -123,13 +125,16 @@ class _Cutter:
         return self.cut_raw(cut_bytes(text, _CUT).encode())
 
 
-def text_bytes(draft: Draft) -> int:
-    """Return the UTF-8 bytes of all texts of a message, which are all but its envelope."""
+def size_bound(draft: Draft) -> int:
+    """Return the serialised size of the stored message in bytes, or a few bytes more."""
     texts = [draft.role, draft.content, draft.provider, draft.tool_call_id, draft.name]
+    texts += draft.images
     for call in draft.tool_calls:
         texts += (call.id, call.type, call.name, call.arguments)
         texts += (part for pair in call.extra for part in pair)
-    return sum(map(_utf8_size, texts)) + sum(map(_utf8_size, draft.images))
+    nested = sum(2 + len(call.extra) for call in draft.tool_calls)
+    envelopes = (len(texts) + nested) * _ENVELOPE + _FIXED
+    return envelopes + sum(map(_utf8_size, texts))
 
 
 def _utf8_size(text: str) -> int:

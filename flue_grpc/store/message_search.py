@@ -83,8 +83,9 @@ def _search(query: MessageQuery, moment: int) -> ranked.Search:
         bindings += (query.session_id,)
     if query.scope != "all":
         conditions.append(f"NOT (SELECT {IS_SUBAGENT} FROM sessions WHERE id = m.session_id)")
+    # A cross join is read in this order: the index would be asked once for each message else.
     sql = f"""SELECT bm25({MESSAGE_INDEX.name}) AS score, m.created_at, m.id
-        FROM {MESSAGE_INDEX.name} JOIN messages AS m ON m.id = {MESSAGE_INDEX.name}.rowid
+        FROM {MESSAGE_INDEX.name} CROSS JOIN messages AS m ON m.id = {MESSAGE_INDEX.name}.rowid
         WHERE {" AND ".join(conditions)} ORDER BY score"""
     return ranked.Search(sql, bindings, _CONTENT)
 

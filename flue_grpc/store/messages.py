@@ -86,7 +86,7 @@ def checked(draft: Draft) -> Draft:
 
 def check_size(draft: Draft) -> None:
     """Raise ValueTooLargeError over 32 MiB."""
-    if message_rows.text_bytes(draft) > limits.MESSAGE_BYTES:
+    if message_rows.size_bound(draft) > limits.MESSAGE_BYTES:
         raise ValueTooLargeError(
             "the message is too large", "message", {"limit": str(limits.MESSAGE_BYTES)}
         )

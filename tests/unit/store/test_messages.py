@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flue.store.v1 import store_pb2
 from flue_grpc.errors import (
     BadBatchError,
     BadRoleError,
     SessionNotFoundError,
     ValueTooLargeError,
 )
+from flue_grpc.store import message_rows
 from flue_grpc.store.messages import MessageCursor, is_searchable
 from flue_grpc.store.store import Store
 from flue_grpc.store.values import COMPACTION_MARKER, Draft, Message, ToolCall
@@ -114,8 +117,36 @@ def test_a_message_over_32_mib_is_refused(store, session_id, draft):
     assert caught.value.metadata == {"limit": "33554432"}
 
 
+@settings(max_examples=100, deadline=None)
+@given(draft=st.deferred(lambda: drafts))
+def test_the_size_is_never_taken_for_less_than_it_is_on_the_wire(draft):
+    calls = [
+        store_pb2.ToolCall(
+            id=call.id,
+            type=call.type,
+            function=store_pb2.ToolCallFunction(name=call.name, arguments=call.arguments),
+            extra=dict(call.extra),
+        )
+        for call in draft.tool_calls
+    ]
+    wire = store_pb2.Message(
+        id=2**63 - 1,
+        session_id="𠮷" * 128,
+        role=draft.role,
+        content=draft.content,
+        provider=draft.provider,
+        tool_calls=calls,
+        tool_call_id=draft.tool_call_id,
+        name=draft.name,
+        images=draft.images,
+        created_at=Timestamp(seconds=-62_135_596_800, nanos=999_999_000),
+    )
+    bound = message_rows.size_bound(draft)
+    assert wire.ByteSize() <= bound <= wire.ByteSize() + 100 + 8 * len(str(draft))
+
+
 def test_a_message_of_nearly_32_mib_goes_in_and_out(store, session_id, items):
-    image = "data:image/png;base64," + "A" * 33_500_000
+    image = "data:image/png;base64," + "A" * 33_553_500
     made = store.append_message(session_id, Draft("user", "big", images=(image,)))
     (read,) = items(store.list_messages(session_id))
     assert read == made
