@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from flue_grpc.agentindex.usage import GroupBy, UsageRow
     from flue_grpc.agentindex.values import (
         Direction,
+        Hit,
         Kind,
         Message,
         Page,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         TokenUsage,
     )
 
+    Hits = RepeatedCompositeFieldContainer[pb.Hit]
     Messages = RepeatedCompositeFieldContainer[pb.Message]
     Rows = RepeatedCompositeFieldContainer[pb.UsageRow]
 
@@ -106,6 +108,18 @@ def fill_page(target: pb.Page, page: Page) -> None:
     target.revision = page.revision
 
 
+def add_hit(items: Hits, hit: Hit) -> int:
+    """Append a hit of a SUBSTRING search, which has no score."""
+    return _add_hit(items, hit)[1]
+
+
+def add_ranked_hit(items: Hits, hit: Hit) -> int:
+    """Append a hit of a RANKED search."""
+    target, size = _add_hit(items, hit)
+    target.score = hit.score
+    return size
+
+
 def add_row(items: Rows, row: UsageRow) -> int:
     """Append a row of usage."""
     target = items.add(
@@ -115,6 +129,27 @@ def add_row(items: Rows, row: UsageRow) -> int:
     if row.cost_usd is not None:
         target.cost_usd = row.cost_usd
     return SCALARS_BYTES + len(row.keys) * TEXT_BYTES + text_bytes(*row.keys)
+
+
+def _add_hit(items: Hits, hit: Hit) -> tuple[pb.Hit, int]:
+    target = items.add(
+        tool=hit.tool,
+        id=hit.id,
+        cwd=hit.cwd,
+        title=hit.title,
+        role=_ROLE_NUMBERS[hit.role],
+        kind=_KIND_NUMBERS[hit.kind],
+        snippet=hit.snippet,
+        offset=hit.offset,
+        index=hit.index,
+        text_offset=hit.text_offset,
+    )
+    if hit.ts is not None:
+        set_time(target.ts, hit.ts)
+    for start, end in hit.ranges:
+        target.ranges.add(start=start, end=end)
+    texts = text_bytes(hit.tool, hit.id, hit.cwd, hit.title, hit.snippet)
+    return target, SCALARS_BYTES + len(hit.ranges) * 2 * TEXT_BYTES + texts
 
 
 def _add_message(items: Messages, message: Message) -> None:

@@ -104,6 +104,22 @@ SUMMARY = index_values.Summary(
     is_subagent=False,
 )
 ROWS = hs.builds(UsageRow, tuples(TEXT), TOKENS, hs.none() | hs.floats(), INT32, INT32)
+HITS = hs.builds(
+    index_values.Hit,
+    tool=TEXT,
+    id=TEXT,
+    cwd=TEXT,
+    title=TEXT,
+    ts=hs.none() | TIME,
+    role=hs.sampled_from(["user", "assistant", "system"]),
+    kind=hs.sampled_from(["text", "thinking", "tool_call", "tool_result"]),
+    snippet=TEXT,
+    offset=INT64,
+    index=INT32,
+    text_offset=INT64,
+    ranges=tuples(hs.tuples(INT32, INT32)),
+    score=hs.floats(),
+)
 
 
 def is_bound(response, field, add, item, parts=1):
@@ -213,3 +229,17 @@ def test_a_summary_that_changed_is_sent_as_it_is_now(monkeypatch):
     for number in range(50):
         sent(msgspec.structs.replace(first, id=str(number)))
     assert len(cache._made) <= 3
+
+
+@settings(max_examples=40)
+@given(HITS, hs.booleans())
+def test_hits(hit, ranked):
+    response = agent_index_pb2.SearchResponse()
+    add = convert_agentindex.add_ranked_hit if ranked else convert_agentindex.add_hit
+    made = is_bound(response, "hits", add, hit)
+    assert (made.snippet, made.offset, made.index) == (hit.snippet, hit.offset, hit.index)
+    assert [(each.start, each.end) for each in made.ranges] == list(hit.ranges)
+    assert agent_index_pb2.Role.Name(made.role) == f"ROLE_{hit.role.upper()}"
+    assert agent_index_pb2.Kind.Name(made.kind) == f"KIND_{hit.kind.upper()}"
+    assert made.HasField("score") == ranked
+    assert made.HasField("ts") == (hit.ts is not None)
