@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help venv serve test unit lint format generate lock audit licences build
+.PHONY: help venv serve test unit lint format generate lock audit licences build conformance
 
 PY := .venv/bin/python
 
@@ -18,6 +18,9 @@ test: venv ## Run everything: static checks, generated code, all tests
 
 unit: venv ## Run the unit tests alone
 	@$(PY) -m pytest tests/unit
+
+conformance: venv ## Run every client against a real server and print the table
+	@$(PY) tests/conformance/driver $(ARGS)
 
 lint: venv ## Run the static checks alone
 	@scripts/lint

@@ -36,7 +36,9 @@ def _candidates(client: Client, name: str) -> Iterator[pb.Summary]:
         tool, beginning = "", name
     matching = [s for s in _listed(client, tool) if s.id.startswith(beginning)]
     whole = [s for s in matching if s.id == beginning]
-    yield from whole or matching
+    # The id of a subagent often begins with that of its session.
+    topmost = [s for s in matching if not s.parent_id]
+    yield from whole or topmost or matching
 
 
 def _listed(client: Client, tool: str) -> Iterator[pb.Summary]:

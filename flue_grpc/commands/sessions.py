@@ -67,9 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         count = _print(style_of(arguments), listed)
         last = listed.last
     if last is not None and last.hidden_subagents:
-        complain(
-            f"{last.hidden_subagents} sessions of subagents are hidden; --subagents shows them"
-        )
+        complain(f"hidden: {last.hidden_subagents} of subagents; --subagents shows them")
     if last is not None and last.building:
         complain("transcripts are still being read: there may be more")
     return OK if count else NOTHING

@@ -67,7 +67,7 @@ def one_line(message: pb.Message) -> str:
 
 def _prose(message: pb.Message) -> Iterator[RenderableType]:
     role, style = _ROLES.get(message.role, ("?", "bold"))
-    head = Text(role, style=style)
+    head = Text.assemble((role, style))
     if message.sidechain:
         head.append(" subagent", style="dim")
     head.append("  " + moment(message.ts, None), style="dim")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import subprocess
 from typing import TYPE_CHECKING, Any
 
@@ -19,15 +20,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PACKAGES = {"Store": "flue.store.v1", "AgentIndex": "flue.agentindex.v1"}
+CAMEL = re.compile("_([a-z])")
 CODES = {code.value[0]: code.name for code in grpc.StatusCode}
 
 # A command that has ended is all there is to see of it: nothing to interrupt.
 LIVE = {"break_after", "until", "when_caught_up", "append", "write", "remove"}
 
 
-def is_live(steps: list[dict[str, Any]]) -> bool:
-    """Say whether some step needs a call that is still running."""
-    return any(LIVE & step.keys() or is_live(step.get("steps", [])) for step in steps)
+def needs(features: set[str], steps: list[dict[str, Any]]) -> bool:
+    """Say whether some step has one of these fields."""
+    return any(features & step.keys() or needs(features, step.get("steps", [])) for step in steps)
 
 
 class ToolCaller:
@@ -36,9 +38,11 @@ class ToolCaller:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
 
+    live = LIVE
+
     def can_run(self, steps: list[dict[str, Any]]) -> bool:
         """Run what needs no call that is still running."""
-        return not is_live(steps)
+        return not needs(self.live, steps)
 
     def close(self) -> None:
         """Do nothing: no command is left."""
@@ -65,9 +69,13 @@ class ToolCaller:
             check=False,
             timeout=seconds + 30,
         )
-        yield from documents(done.stdout)
+        yield from self.responses(done.stdout)
         if done.returncode:
             raise CallFailedError(self.failure(done.stderr))
+
+    def responses(self, text: str) -> Iterator[Any]:
+        """Read the responses that the command prints."""
+        yield from documents(text)
 
     def full_name(self, method: str) -> str:
         """Name a method with its package."""
@@ -86,6 +94,10 @@ class GrpcurlCaller(ToolCaller):
         options += ["-cacert", self.options.ca] if self.options.ca else ["-plaintext"]
         return [self.options.command, *options, self.options.address, self.full_name(method)]
 
+    def responses(self, text: str) -> Iterator[Any]:
+        """Spell names as protobuf JSON does; by reflection grpcurl has the proto's."""
+        yield from map(in_camel_case, documents(text))
+
     def failure(self, text: str) -> dict[str, Any]:
         """Read the status that grpcurl prints as JSON."""
         status = next(documents(text), None)
@@ -99,10 +111,13 @@ class GrpcurlCaller(ToolCaller):
 
 
 class BufCaller(ToolCaller):
-    """Makes every call with ``buf curl``."""
+    """Makes every call with ``buf curl``, which has no deadline of its own."""
+
+    live = LIVE | {"deadline_ms"}
 
     def command(self, method: str, token: str, seconds: float) -> list[str]:
-        """Compose a ``buf curl`` command; it has no deadline of its own."""
+        """Compose a ``buf curl`` command."""
+        del seconds
         options = ["--protocol", "grpc", "--data", "@-"]
         address = self.options.address
         if address.startswith("unix:"):
@@ -132,6 +147,13 @@ class BufCaller(ToolCaller):
                 padded = detail["value"] + "=" * (-len(detail["value"]) % 4)
                 found |= MessageToDict(ErrorInfo.FromString(base64.b64decode(padded)))
         return found
+
+
+def in_camel_case(value: Any) -> Any:
+    """Spell the names of a JSON value ``likeThis``; none of ours in a map has a ``_``."""
+    if isinstance(value, dict):
+        return {CAMEL.sub(lambda m: m[1].upper(), k): in_camel_case(v) for k, v in value.items()}
+    return [in_camel_case(member) for member in value] if isinstance(value, list) else value
 
 
 def buf_code(name: str) -> str:

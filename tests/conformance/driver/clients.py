@@ -1,0 +1,133 @@
+"""The clients, how each is built, and how each is run."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from servers import ROOT, SCENARIOS
+from table import FAILED, Result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from servers import RunningServer
+
+GRPCURL = "github.com/fullstorydev/grpcurl/cmd/grpcurl"
+GRPCURL_VERSION = "v1.9.4"
+CACHE = ROOT / ".cache"
+RUN_SECONDS = 300
+
+
+class MissingToolchainError(Exception):
+    """What a client is built with is not installed."""
+
+
+@dataclass(frozen=True)
+class ClientKind:
+    """A client: ``prepare`` builds it and returns the command that runs scenarios."""
+
+    prepare: Callable[[], list[str]]
+
+
+def _python(caller: str, *more: str) -> list[str]:
+    return [sys.executable, str(SCENARIOS / "python"), "--caller", caller, *more]
+
+
+def _go() -> list[str]:
+    binary = CACHE / "conformance" / "go"
+    _run([_tool("go"), "build", "-o", str(binary), "."], SCENARIOS / "go")
+    return [str(binary)]
+
+
+def _typescript(caller: str) -> list[str]:
+    node, npm, package = _tool("node"), _tool("npm"), SCENARIOS / "typescript"
+    install(npm, package)
+    _run([npm, "run", "--silent", "build"], package)
+    return [node, str(package / "dist" / "main.js"), "--caller", caller]
+
+
+def install(npm: str, package: Path) -> None:
+    """Install what the lock file of a package says, unless that was done already."""
+    lock, stubs = package / "package-lock.json", ROOT / "generated/typescript/flue"
+    sources = [lock, *sorted(stubs.rglob("*.js")), *sorted(stubs.rglob("*.d.ts"))]
+    wanted = b"".join(path.read_bytes() for path in sources)
+    stamp = package / "node_modules" / ".installed"
+    if stamp.is_file() and stamp.read_bytes() == wanted:
+        return
+    _run([npm, "ci", "--no-audit", "--no-fund", "--loglevel=error"], package)
+    stamp.write_bytes(wanted)
+
+
+def _grpcurl() -> list[str]:
+    directory = CACHE / "tools" / f"grpcurl-{GRPCURL_VERSION}"
+    binary = directory / "grpcurl"
+    if not binary.is_file():
+        command = [_tool("go"), "install", f"{GRPCURL}@{GRPCURL_VERSION}"]
+        _run(command, ROOT, {"GOBIN": str(directory), "GOFLAGS": ""})
+    return _python("grpcurl", "--command", str(binary))
+
+
+def _buf() -> list[str]:
+    return _python("buf", "--command", str(Path(sys.executable).with_name("buf")))
+
+
+CLIENTS = {
+    "python": ClientKind(lambda: _python("grpcio")),
+    "go": ClientKind(_go),
+    "connect": ClientKind(lambda: _typescript("connect")),
+    "grpc-js": ClientKind(lambda: _typescript("grpc-js")),
+    "grpcurl": ClientKind(_grpcurl),
+    "buf-curl": ClientKind(_buf),
+}
+
+
+def run_client(
+    name: str, command: list[str], server: RunningServer, files: list[str]
+) -> Iterator[Result]:
+    """Run every scenario of ``files`` with one client."""
+    flags = {
+        "address": server.address,
+        "token": server.token,
+        "ca": server.ca,
+        "home": str(server.home),
+        "run": f"{name}-{server.transport}",
+        "transport": server.transport,
+    }
+    arguments = [part for flag, value in flags.items() for part in (f"--{flag}", value)]
+    done = subprocess.run(
+        [*command, *arguments, *files], capture_output=True, text=True, check=False, timeout=RUN_SECONDS
+    )
+    for line in done.stdout.splitlines():
+        result = json.loads(line)
+        yield Result(
+            name, server.transport, result["scenario"], result["outcome"], result.get("detail", "")
+        )
+    if done.returncode:
+        yield Result(name, server.transport, "(runner)", FAILED, done.stderr[-2000:])
+
+
+def _tool(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise MissingToolchainError(f"{name} is not installed")
+    return found
+
+
+def _run(command: list[str], directory: Path, environment: dict[str, str] | None = None) -> None:
+    done = subprocess.run(
+        command,
+        cwd=directory,
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
