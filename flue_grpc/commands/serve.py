@@ -13,10 +13,12 @@ from flue_grpc.commands.options import add_settings, configuration_of
 
 if TYPE_CHECKING:
     import argparse
+    from pathlib import Path
     from types import FrameType
 
     from flue_grpc.listeners import Address
     from flue_grpc.server import Server
+    from flue_grpc.settings import Settings
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _PROGRESS_SECONDS: Final = 0.2
@@ -48,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         if not stopping.is_set():
             server.start()
-            _say(server.addresses)
+            _say(server.addresses, configuration.settings)
             _show_first_sweep(server, stopping)
         stopping.wait()
     finally:
@@ -71,17 +73,30 @@ def _stop_on_signals() -> threading.Event:
     return stopping
 
 
-def _say(addresses: tuple[Address, ...]) -> None:
-    """Print where to connect, and two lines to paste."""
+def _say(addresses: tuple[Address, ...], settings: Settings) -> None:
+    """Print where to connect, and lines to paste where nothing but the address is needed."""
     for address in addresses:
         print(f"flue-grpc listens on {address}")
-    for line in example_lines(addresses[0]):
+    for line in _lines_to_paste(addresses[0], settings):
         print(f"  {line}")
     sys.stdout.flush()
 
 
-def example_lines(address: Address) -> tuple[str, str]:
-    """Write the command lines that list the sessions, with grpcurl and with buf."""
+def _lines_to_paste(address: Address, settings: Settings) -> tuple[str, ...]:
+    from flue_grpc.listeners import UnixAddress
+
+    if isinstance(address, UnixAddress) or settings.insecure_plaintext_tcp:
+        return example_lines(address)
+    if settings.tls_cert is not None:
+        return ()
+    return example_lines(address, settings.token_path)
+
+
+def example_lines(address: Address, tokens: Path | None = None) -> tuple[str, str]:
+    """Write the command lines that list the sessions, with grpcurl and with buf.
+
+    ``tokens`` is the file whose first token they send.
+    """
     from flue_grpc.listeners import UnixAddress
 
     curl = "buf curl --protocol grpc --http2-prior-knowledge"
@@ -91,7 +106,14 @@ def example_lines(address: Address) -> tuple[str, str]:
             f"grpcurl -plaintext -unix {path} {_EXAMPLE}",
             f"{curl} --unix-socket {path} http://localhost/{_EXAMPLE}",
         )
-    return (f"grpcurl -plaintext {address} {_EXAMPLE}", f"{curl} http://{address}/{_EXAMPLE}")
+    if tokens is None:
+        return (f"grpcurl -plaintext {address} {_EXAMPLE}", f"{curl} http://{address}/{_EXAMPLE}")
+    first = f"awk '!/^#/{{print $2; exit}}' {shlex.quote(str(tokens))}"
+    header = f'-H "authorization: Bearer $({first})"'
+    return (
+        f"grpcurl -plaintext {header} {address} {_EXAMPLE}",
+        f"{curl} --reflect-header '*' {header} http://{address}/{_EXAMPLE}",
+    )
 
 
 def _show_first_sweep(server: Server, stopping: threading.Event) -> None:

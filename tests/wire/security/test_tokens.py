@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import grpc
 import pytest
@@ -174,3 +178,22 @@ def test_the_socket_beside_it_wants_none():
             assert refused(BY_NAME["ListSessions"], channel) is None
         with product.channel(f"127.0.0.1:{product.port}") as channel:
             assert refused(BY_NAME["ListSessions"], channel)[0] == "UNAUTHENTICATED"
+
+
+def test_the_line_to_paste_brings_the_token(tmp_path):
+    """As printed, with buf, which finds the methods by reflection."""
+    buf = Path(sys.executable).with_name("buf")
+    with running("--listen", "127.0.0.1:0") as product:
+        lines = [product.process.stdout.readline()]
+        (line,) = (line.strip() for line in lines if "buf curl" in line)
+        done = subprocess.run(
+            ["bash", "-c", line.replace("buf", str(buf), 1)],
+            cwd=tmp_path,
+            env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    assert '"tool"' in done.stdout
