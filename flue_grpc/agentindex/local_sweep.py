@@ -49,6 +49,10 @@ class LocalSweep:
         """The lowest tid that was not given out yet."""
         return self._intake.next_tid
 
+    def catch_up(self) -> None:
+        """Learn what another process has written meanwhile."""
+        self.run((), ())
+
     def run(self, dirty: Sequence[Found], gone: Sequence[Entry], rest: float = 0.0) -> None:
         """Take in all of ``dirty``, drop what is ``gone``.
 

@@ -151,7 +151,9 @@ class Sweeper:
         dirty = self._harmless(seen.dirty)
         if sum(found.key.size for found in dirty) <= self._settings.worker_bytes:
             self._local.run(dirty, gone)
-        elif not self._worker.run(dirty, self._local.next_tid):
+        elif self._worker.run(dirty, self._local.next_tid):
+            self._local.catch_up()
+        else:
             _log.warning("no sweep worker finished; sweeping slowly in the server")
             self._local.run(self._harmless(dirty), gone, SLOW_SWEEP_REST_SECONDS)
 

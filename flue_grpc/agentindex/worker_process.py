@@ -44,6 +44,7 @@ class WorkerProcess:
             self._input.flush()
         except OSError:
             self.stop()
+            self._output.close()
             raise
 
     @property

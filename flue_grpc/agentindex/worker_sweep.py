@@ -68,7 +68,9 @@ class WorkerSweep:
             process.stop()
 
     def _attempt(self, keys: dict[str, FileKey], first_tid: int, *, is_careful: bool) -> bool:
-        avoid = tuple(os.fsencode(path) for path in self._deadly)
+        avoid = tuple(
+            os.fsencode(path) for path, key in self._deadly.items() if keys.get(path, key) == key
+        )
         order = WorkerOrder(os.fsencode(self._file.path), self._roots, first_tid, is_careful, avoid)
         try:
             process = WorkerProcess(order)
