@@ -50,9 +50,9 @@ class Telemetry:
         self._services = services
 
     def close(self) -> None:
-        """Send what is held, and stop."""
-        self._services = None
+        """Send what is held, the last values of closed services included, and stop."""
         self._opened.close()
+        self._services = None
 
     def _readings(self) -> Iterable[Reading]:
         services = self._services

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import socket
 import threading
-from concurrent import futures
 
 import grpc
 import pytest
-from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2 as metrics_pb
-from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2_grpc as metrics_grpc
-from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as trace_pb
-from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as trace_grpc
 
 from flue.store.v1 import store_pb2
 from flue_grpc.errors import SessionNotFoundError
@@ -98,39 +93,6 @@ def test_a_cancelled_stream_is_reported_as_cancelled(observed, seen, wait_until)
     assert [call.status for call in seen.over] == ["CANCELLED"]
 
 
-class Collector(trace_grpc.TraceServiceServicer, metrics_grpc.MetricsServiceServicer):
-    """Receives OTLP; both services name their one method alike."""
-
-    def __init__(self):
-        self.spans = []
-        self.metrics = {}
-        self.resources = []
-
-    def Export(self, request, context):
-        if isinstance(request, trace_pb.ExportTraceServiceRequest):
-            for resource in request.resource_spans:
-                self.resources.append(resource.resource)
-                self.spans += [span for scope in resource.scope_spans for span in scope.spans]
-            return trace_pb.ExportTraceServiceResponse()
-        for resource in request.resource_metrics:
-            for scope in resource.scope_metrics:
-                self.metrics |= {metric.name: metric for metric in scope.metrics}
-        return metrics_pb.ExportMetricsServiceResponse()
-
-
-@pytest.fixture
-def collector(monkeypatch):
-    collector = Collector()
-    server = grpc.server(futures.ThreadPoolExecutor(2))
-    trace_grpc.add_TraceServiceServicer_to_server(collector, server)
-    metrics_grpc.add_MetricsServiceServicer_to_server(collector, server)
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
-    yield collector
-    server.stop(None).wait()
-
-
 def attributes(items):
     return {item.key: item.value.string_value for item in items}
 
@@ -139,6 +101,7 @@ def test_a_collector_receives_the_spans_and_metrics_of_calls(
     collector, probe_server, wait_until, monkeypatch
 ):
     monkeypatch.delenv("OTEL_SERVICE_NAME", raising=False)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint)
     telemetry = OtlpTelemetry(lambda: [Reading("flue.store.wal.size", 4096.0)], "1.2.3")
     with probe_server(observing=[Observation([telemetry.observer])]) as server:
         server.probe.behaviours["ok"] = server.probe.answer

@@ -104,3 +104,15 @@ def test_a_server_without_them_imports_neither():
         "assert not loaded & {'prometheus_client', 'opentelemetry', 'http'}, loaded\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, cwd=Path(__file__).parents[3])
+
+
+def test_spans_and_metrics_are_sent_to_a_collector(collector):
+    environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint}
+    with running("--otel", environment=environment) as product:
+        with product.channel() as channel:
+            rpc = BY_NAME["ListSessions"]
+            rpc.call(channel, rpc.request(), metadata=[TRACEPARENT])
+        assert product.stop() == 0
+    (span,) = collector.spans
+    assert (span.name, span.trace_id.hex()) == ("flue.store.v1.Store/ListSessions", TRACE)
+    assert {"grpc.server.call.duration", "flue.store.commits"} <= set(collector.metrics)

@@ -93,11 +93,15 @@ def test_the_first_token_may_do_everything(product, channel, rpc):
     }
 
 
-@pytest.mark.parametrize("rpc", RPCS, ids=lambda rpc: rpc.name)
-def test_a_reading_token_may_read_and_nothing_else(product, channel, rpc):
+def reading_token(product):
     if "viewer" not in product.tokens.read_text():
         add_token(product.tokens, Role.READ, "viewer")
-    outcome = refused(rpc, channel, **bearing(product.token("viewer")))
+    return product.token("viewer")
+
+
+@pytest.mark.parametrize("rpc", RPCS, ids=lambda rpc: rpc.name)
+def test_a_reading_token_may_read_and_nothing_else(product, channel, rpc):
+    outcome = refused(rpc, channel, **bearing(reading_token(product)))
     if rpc.path in READ_METHODS:
         assert outcome is None or outcome[0] == "NOT_FOUND"
     else:
@@ -117,6 +121,8 @@ def test_reflection_wants_the_same_credentials(product, channel):
     (answer,) = stub.ServerReflectionInfo(iter([question]), timeout=30, **bearing(product.token()))
     names = {service.name for service in answer.list_services_response.service}
     assert "flue.store.v1.Store" in names
+    reader = bearing(reading_token(product))
+    assert list(stub.ServerReflectionInfo(iter([question]), timeout=30, **reader)) == [answer]
 
 
 def test_tokens_rotate_without_a_restart(product, channel):
