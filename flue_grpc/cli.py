@@ -22,6 +22,7 @@ COMMANDS: Final = (
     "usage",
     "resume",
     "memory",
+    "export",
     "serve",
     "config",
     "health",

@@ -1,4 +1,7 @@
-"""The commands on the Store's database: ``backup``, ``restore``, ``export``, ``import``, ``check``."""
+"""The commands on the Store's database: ``backup``, ``restore``, ``import``, ``check``.
+
+``export`` is parsed with that of transcripts, and runs here too.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +16,14 @@ if TYPE_CHECKING:
     import argparse
 
 _FAILED: Final = 2
-_FORMATS: Final = ("jsonl", "markdown")
 
 
 def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the five commands."""
+    """Add the four commands."""
     command = _add(subparsers, "backup", "copy the database, also while a server runs")
     command.add_argument("destination", type=Path, metavar="DEST", help="the new file")
     command = _add(subparsers, "restore", "put a backup in the database's place")
     command.add_argument("source", type=Path, metavar="SRC", help="a file made by backup")
-    command = _add(subparsers, "export", "write sessions to standard output")
-    command.add_argument("--session", default="", metavar="ID", help="only this session")
-    command.add_argument(
-        "--format", choices=_FORMATS, default="jsonl", help="jsonl can be imported"
-    )
     command = _add(subparsers, "import", "read sessions that export wrote as jsonl")
     command.add_argument("file", metavar="FILE", help="the file, or - for standard input")
     command = _add(subparsers, "check", "check the database and its search indexes")

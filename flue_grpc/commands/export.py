@@ -1,0 +1,135 @@
+"""``flue-grpc export``: sessions of the Store, or one transcript as a document."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from flue_grpc.commands import database
+from flue_grpc.commands.connection import add_connection, reporting, transcripts
+from flue_grpc.commands.naming import find
+from flue_grpc.commands.output import CANNOT, NOTHING, OK, complain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import TextIO
+
+    from flue.agentindex.v1 import agent_index_pb2 as pb
+    from flue_grpc.client import Client
+
+_OF_STORE: Final = ("jsonl", "markdown")
+_OF_TRANSCRIPT: Final = ("html", "markdown", "json")
+_EXAMPLES: Final = """\
+examples:
+  flue-grpc export > sessions.jsonl        every session of the Store; import reads it
+  flue-grpc export --session ses_1 --format markdown
+  flue-grpc export --transcript 5f0c -o session.html
+  flue-grpc export --transcript 5f0c --format json | jq .summary
+"""
+
+
+def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "export",
+        help="write sessions of the Store, or a transcript as HTML, Markdown or JSON",
+        description="Writes sessions of the Store, all or one, or the transcript of an agent. "
+        "The HTML is one file that runs nothing and fetches nothing.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--session", default="", metavar="ID", help="only this session of the Store")
+    what.add_argument(
+        "--transcript", metavar="ID", help="an agent's session, or the beginning of its id"
+    )
+    parser.add_argument(
+        "--format",
+        choices=tuple(dict.fromkeys(_OF_STORE + _OF_TRANSCRIPT)),
+        help="jsonl or markdown of the Store; html, markdown or json of a transcript",
+    )
+    parser.add_argument("-o", dest="output", type=Path, metavar="FILE", help="write to FILE")
+    add_connection(parser)
+    parser.set_defaults(run=reporting(run), operation="export")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write what was asked for; 1 when it is not there, 2 when it cannot be done."""
+    formats = _OF_TRANSCRIPT if arguments.transcript else _OF_STORE
+    arguments.format = arguments.format or formats[0]
+    if arguments.format not in formats:
+        complain(f"--format {arguments.format} is not one of {', '.join(formats)}")
+        return CANNOT
+    if arguments.transcript:
+        return _export_transcript(arguments)
+    with _redirected(arguments.output):
+        return database.run(arguments)
+
+
+def _export_transcript(arguments: argparse.Namespace) -> int:
+    with transcripts(arguments) as client:
+        summary = find(client, arguments.transcript)
+        if summary is None:
+            return NOTHING
+        with _opened(arguments.output) as file:
+            for piece in _writer(arguments.format)(summary, _messages(client, summary)):
+                file.write(piece)
+    return OK
+
+
+def _writer(name: str) -> Callable[[pb.Summary, Iterable[pb.Message]], Iterator[str]]:
+    from flue_grpc.render import documents, html
+
+    writers = {
+        "html": html.to_html,
+        "markdown": documents.to_markdown,
+        "json": documents.to_json,
+    }
+    return writers[name]
+
+
+def _messages(client: Client, summary: pb.Summary) -> Iterator[pb.Message]:
+    """Read every message with its whole text, and show how far that is."""
+    from flue_grpc.commands.progress import bar
+
+    pages = client.agentindex.read_transcript(summary.tool, summary.id)
+    with bar("exporting", summary.file_size) as show:
+        for response in pages.responses():
+            for message in response.page.messages:
+                yield _whole(client, summary, message, response.page.revision)
+            show(response.page.next)
+
+
+def _whole(client: Client, summary: pb.Summary, message: pb.Message, revision: str) -> pb.Message:
+    if message.truncated:
+        message.text = client.agentindex.read_message(
+            summary.tool, summary.id, message.offset, message.index, revision=revision
+        )
+        message.truncated = False
+    return message
+
+
+@contextmanager
+def _opened(path: Path | None) -> Iterator[TextIO]:
+    if path is None:
+        # Documents are UTF-8 whatever the locale says.
+        with open(sys.stdout.fileno(), "w", encoding="utf-8", closefd=False) as file:
+            yield file
+        return
+    with path.open("w", encoding="utf-8") as file:
+        yield file
+
+
+@contextmanager
+def _redirected(path: Path | None) -> Iterator[None]:
+    """Let what writes to standard output write to a file."""
+    if path is None:
+        yield
+        return
+    from contextlib import redirect_stdout
+
+    with path.open("w", encoding="utf-8") as file, redirect_stdout(file):
+        yield
