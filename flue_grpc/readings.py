@@ -46,7 +46,7 @@ def _store(store: Store, database: Path) -> Iterator[Reading]:
 
 def _index(index: AgentIndex) -> Iterator[Reading]:
     yield Reading("flue.index.transcripts", index.transcripts)
-    yield Reading("flue.index.building", index.building)
+    yield Reading("flue.index.building", int(index.building))
     sweeps = index.sweeps
     yield Reading("flue.index.sweeps", sweeps.finished)
     if sweeps.finished:

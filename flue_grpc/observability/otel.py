@@ -123,6 +123,6 @@ def _observe(meter: Meter, instrument: Instrument, source: ReadingSource) -> Non
         for reading in source():
             if reading.name == instrument.name:
                 labels = dict(zip(instrument.labels, reading.labels, strict=True))
-                yield Observation(reading.value, labels)
+                yield Observation(float(reading.value), labels)
 
     create(instrument.name, [observe], instrument.unit, instrument.description)
