@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 from contextlib import closing
 from typing import TYPE_CHECKING, Final
@@ -88,7 +87,7 @@ def _set_aside(path: Path, settings: StoreSettings) -> Path:
         kept_log.unlink(missing_ok=True)
     except apsw.Error:
         _LOG.warning("the replaced database cannot be opened; it is kept as it is")
-    os.link(path, kept)
+    files.give_name(path, kept)
     for companion in files.companions(path):
         # A log left beside the restored file would be replayed into it.
         companion.unlink()

@@ -77,8 +77,7 @@ def _link(partial: Path, destination: Path) -> None:
     with partial.open("rb") as file:
         os.fsync(file.fileno())
     try:
-        # Unlike a rename, a link never replaces what is there.
-        os.link(partial, destination)
+        files.give_name(partial, destination)
     except FileExistsError as error:
         raise UnusableDatabaseError(
             f"{destination} exists; choose another name, or remove it first"

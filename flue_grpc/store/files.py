@@ -102,6 +102,21 @@ def remove(path: Path) -> None:
         with_suffix(path, suffix).unlink(missing_ok=True)
 
 
+def give_name(source: Path, destination: Path) -> None:
+    """Give a file a name that is free; it keeps its old one where there are hard links.
+
+    Raises FileExistsError when the name is taken, which a rename would replace.
+    """
+    try:
+        os.link(source, destination)
+    except FileExistsError:
+        raise
+    except OSError:
+        if destination.exists():
+            raise FileExistsError(destination) from None
+        source.rename(destination)
+
+
 def sync_directory(path: Path) -> None:
     """Make the names in the directory ``path`` durable."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -1,16 +1,16 @@
 from __future__ import annotations
 
-import argparse
 import io
 import os
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import apsw
 import pytest
 
-from flue_grpc.commands import database, store_commands
+from flue_grpc.commands import store_commands
 from flue_grpc.errors import AlreadyRunningError, SessionNotFoundError, UnusableDatabaseError
 from flue_grpc.store.store import Store
 from flue_grpc.store.values import Draft
@@ -32,13 +32,12 @@ def filled(data):
 
 @pytest.fixture
 def run(data):
-    """Run a command line on the data directory."""
+    """Run a command on the data directory."""
 
-    def command(*arguments, at=None):
-        parser = argparse.ArgumentParser()
-        database.add_parsers(parser.add_subparsers(required=True))
+    def command(operation, *, at=None, **given):
+        arguments = {"session": "", "format": "jsonl", "repair": False} | given
         settings = SimpleNamespace(data_dir=at or data, durability="full")
-        return store_commands.run(parser.parse_args(list(map(str, arguments))), settings)
+        return store_commands.run(SimpleNamespace(operation=operation, **arguments), settings)
 
     return command
 
@@ -52,11 +51,11 @@ def sessions_in(path):
 
 
 def test_backup_and_restore(run, filled, tmp_path, capfd):
-    assert run("backup", tmp_path / "copy.db") == 0
+    assert run("backup", destination=tmp_path / "copy.db") == 0
     store = Store.open(filled / "store.db")
     store.delete_session("s")
     store.close()
-    assert run("restore", tmp_path / "copy.db") == 0
+    assert run("restore", source=tmp_path / "copy.db") == 0
     assert sessions_in(filled / "store.db") == ["s"]
     assert (
         capfd.readouterr().err
@@ -66,7 +65,7 @@ def test_backup_and_restore(run, filled, tmp_path, capfd):
 
 def test_backup_takes_a_relative_path(run, filled, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert run("backup", "copy.db") == 0
+    assert run("backup", destination=Path("copy.db")) == 0
     assert (tmp_path / "copy.db").exists()
 
 
@@ -76,27 +75,27 @@ def test_export_and_import(run, filled, tmp_path, capfdbinary):
     file = tmp_path / "sessions.jsonl"
     file.write_bytes(out)
     other = tmp_path / "other"
-    assert run("import", file, at=other) == 0
+    assert run("import", file=str(file), at=other) == 0
     assert capfdbinary.readouterr().err == b"imported 1 sessions with 1 messages, refused 0\n"
-    assert run("export", "--session", "s", at=other) == 0
+    assert run("export", session="s", at=other) == 0
     assert capfdbinary.readouterr().out == out
 
 
 def test_export_as_markdown(run, filled, capfd):
-    assert run("export", "--format", "markdown") == 0
+    assert run("export", format="markdown") == 0
     assert capfd.readouterr().out.startswith("# a talk\n")
 
 
 def test_export_of_an_unknown_session(run, filled):
     with pytest.raises(SessionNotFoundError):
-        run("export", "--session", "unknown")
+        run("export", session="unknown")
 
 
 def test_import_tells_what_it_refused(run, filled, tmp_path, capfd):
     file = tmp_path / "sessions.jsonl"
     run("export")
     file.write_bytes(capfd.readouterr().out.encode() + b"garbage\n")
-    assert run("import", file) == 1
+    assert run("import", file=str(file)) == 1
     assert capfd.readouterr().err.splitlines() == [
         "line 1: session s: a session with this id exists",
         "imported 0 sessions with 0 messages, refused 1",
@@ -108,13 +107,13 @@ def test_import_reads_standard_input(run, filled, tmp_path, capfdbinary, monkeyp
     text = io.TextIOWrapper(io.BytesIO(capfdbinary.readouterr().out))
     text.buffer.name = 0
     monkeypatch.setattr(sys, "stdin", text)
-    assert run("import", "-", at=tmp_path / "other") == 0
+    assert run("import", file="-", at=tmp_path / "other") == 0
     assert sessions_in(tmp_path / "other" / "store.db") == ["s"]
 
 
 def test_import_of_a_missing_file(run, filled, tmp_path):
     with pytest.raises(UnusableDatabaseError, match="cannot be read: No such file or directory"):
-        run("import", tmp_path / "missing")
+        run("import", file=str(tmp_path / "missing"))
 
 
 def test_check_says_what_it_found(run, filled, capfd):
@@ -137,7 +136,7 @@ def test_check_repairs_the_search_index(run, filled, capfd):
         "search index message_index is wrong for 1 rows; check --repair fills it anew",
         "not ok",
     ]
-    assert run("check", "--repair") == 0
+    assert run("check", repair=True) == 0
     assert capfd.readouterr().out.splitlines()[-1] == "ok"
 
 
@@ -154,12 +153,18 @@ def test_check_tells_of_damage(run, filled, capfd):
 
 
 @pytest.mark.parametrize(
-    "command", [("backup", "x.db"), ("export",), ("check",), ("check", "--repair")]
+    ("operation", "arguments"),
+    [
+        ("backup", {"destination": Path("x.db")}),
+        ("export", {}),
+        ("check", {}),
+        ("check", {"repair": True}),
+    ],
 )
-def test_without_a_database_nothing_is_created(run, data, command, tmp_path, monkeypatch):
+def test_without_a_database_nothing_is_created(run, operation, arguments, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UnusableDatabaseError):
-        run(*command)
+        run(operation, **arguments)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -182,23 +187,23 @@ def server(filled):
 
 
 def test_backup_export_and_check_work_beside_a_server(run, server, tmp_path, capfd):
-    assert run("backup", tmp_path / "copy.db") == 0
+    assert run("backup", destination=tmp_path / "copy.db") == 0
     assert sessions_in(tmp_path / "copy.db") == ["live", "s"]
-    assert run("export", "--session", "live") == 0
+    assert run("export", session="live") == 0
     assert run("check") == 0
     assert "sessions: 2 rows" in capfd.readouterr().out
 
 
 def test_restore_import_and_repair_are_refused_and_name_the_server(run, server, tmp_path, filled):
     (tmp_path / "file").write_bytes(b"")
-    run("backup", tmp_path / "copy.db")
-    for command in (
-        ("restore", tmp_path / "copy.db"),
-        ("import", tmp_path / "file"),
-        ("check", "--repair"),
+    run("backup", destination=tmp_path / "copy.db")
+    for operation, arguments in (
+        ("restore", {"source": tmp_path / "copy.db"}),
+        ("import", {"file": str(tmp_path / "file")}),
+        ("check", {"repair": True}),
     ):
         with pytest.raises(AlreadyRunningError, match=f"locked by process {server.pid};"):
-            run(*command)
+            run(operation, **arguments)
     assert sorted(entry.name for entry in filled.iterdir()) == [
         "lock",
         "store.db",

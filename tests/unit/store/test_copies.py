@@ -139,6 +139,20 @@ def test_a_backup_that_fails_on_the_way_leaves_nothing(path, store, destination,
     vfs.unregister()
 
 
+def test_without_hard_links_a_file_is_renamed_and_nothing_replaced(
+    path, store, destination, monkeypatch
+):
+    def no_links(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", no_links)
+    backup.backup(path, destination, DEFAULT_SETTINGS)
+    assert sessions_in(destination) == []
+    with pytest.raises(UnusableDatabaseError, match="exists; choose another name"):
+        backup.backup(path, destination, DEFAULT_SETTINGS)
+    assert names(destination.parent) == ["copy.db"]
+
+
 # --- restore ---
 
 
