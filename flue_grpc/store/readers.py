@@ -31,6 +31,7 @@ class Readers:
         self._connect = connect
         self._health = health
         self._lock = threading.Lock()
+        self._slots = threading.BoundedSemaphore(limits.READERS_MAX)
         self._idle: list[apsw.Connection] = []
         self._busy: set[apsw.Connection] = set()
         self._is_closed = False
@@ -43,6 +44,8 @@ class Readers:
         as errors of the product.
         """
         cancel.check()
+        while not self._slots.acquire(timeout=limits.READERS_WAIT_SECONDS):
+            cancel.check()
         try:
             connection = self._take()
             try:
@@ -59,6 +62,8 @@ class Readers:
             if translated is error:
                 raise
             raise translated from error
+        finally:
+            self._slots.release()
 
     def close(self) -> None:
         """Stop what still reads and close every connection."""

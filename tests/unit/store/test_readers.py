@@ -31,6 +31,14 @@ class After:
             raise self.error("enough")
 
 
+class Impatient(After):
+    """Cancels once it was checked a number of times."""
+
+    def check(self):
+        self.left -= 1
+        super().check()
+
+
 @pytest.fixture
 def readers(path, store):
     lent = Readers(lambda: open_reader(path, DEFAULT_SETTINGS), Health())
@@ -82,6 +90,18 @@ def test_connections_are_used_again_and_few_are_kept(readers, monkeypatch):
         with readers.reading() as third, readers.reading() as fourth:
             assert len({first, third, fourth}) == 3
     assert len(readers._idle) == 2
+
+
+def test_connections_are_bounded_and_a_call_may_give_up_waiting(path, store, monkeypatch):
+    monkeypatch.setattr("flue_grpc.limits.READERS_MAX", 2)
+    monkeypatch.setattr("flue_grpc.limits.READERS_WAIT_SECONDS", 0.001)
+    lent = Readers(lambda: open_reader(path, DEFAULT_SETTINGS), Health())
+    with lent.reading(), lent.reading():
+        with pytest.raises(CancelledError), lent.reading(Impatient(3)):
+            pytest.fail("a third connection was lent")
+    with lent.reading(), lent.reading():
+        pass
+    lent.close()
 
 
 def test_a_connection_whose_statement_was_left_open_is_not_lent_again(readers, session_id):
