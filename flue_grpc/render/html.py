@@ -69,7 +69,7 @@ def _facts(summary: pb.Summary) -> str:
         ("models", ", ".join(summary.models)),
         ("started", summary.started_at.ToJsonString() if summary.HasField("started_at") else ""),
         ("ended", summary.ended_at.ToJsonString() if summary.HasField("ended_at") else ""),
-        ("messages", f"{summary.message_count}, of them {summary.tool_call_count} tool calls"),
+        ("messages", f"{summary.message_count} (tool calls: {summary.tool_call_count})"),
         ("cost", money(summary)),
     ]
     rows = (f"<dt>{name}</dt><dd>{escape(value)}</dd>\n" for name, value in facts if value)
@@ -79,7 +79,7 @@ def _facts(summary: pb.Summary) -> str:
 def _tokens(summary: pb.Summary) -> str:
     rows = [("own", summary.tokens)]
     if total_tokens(summary.subagent_tokens):
-        rows.append(("subagents", summary.subagent_tokens))
+        rows.append(("subagent", summary.subagent_tokens))
     most = max(total_tokens(tokens) for _, tokens in rows)
     if not most:
         return ""
