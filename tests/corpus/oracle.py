@@ -98,6 +98,12 @@ def text_at(value: object, *path: str) -> str:
     return string(value)
 
 
+def directory(value: object, *path: str) -> str:
+    """Return a working directory, none for one whose bytes were damaged."""
+    cwd = text_at(value, *path, "cwd")
+    return "" if "\ufffd" in cwd else cwd
+
+
 def count(value: object) -> int | None:
     if type(value) is str:
         number = int(value) if re.fullmatch("[0-9]{1,19}", value) else -1
@@ -116,7 +122,7 @@ def moment(value: object) -> int | None:
         if re.fullmatch("[0-9]+", text):
             return moment(Number(text))
         match = re.fullmatch(
-            r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)?", text
+            r"(\d{4}-\d\d-\d\d).(\d\d:\d\d:\d\d)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)?", text
         )
         if not match:
             return None
@@ -247,3 +253,8 @@ def as_blocks(content: object) -> list[object]:
         content = [content]
     blocks = content if isinstance(content, list) else []
     return [{"type": "text", "text": b} if type(b) is str else b for b in blocks]
+
+
+def payload(record: Record) -> dict:
+    body = record.value.get("payload")
+    return body if isinstance(body, dict) else {}

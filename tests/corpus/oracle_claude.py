@@ -11,6 +11,7 @@ from tests.corpus.oracle import (
     as_tokens,
     count,
     counts,
+    directory,
     distinct,
     first_prompt_of,
     input_text,
@@ -35,7 +36,7 @@ Stop hook feedback:|Base directory for this skill:"""
 STARTS = tuple(part for line in PREFIXES.split("\n") for part in line.split("|"))
 WRAPPER = re.compile(r"<(system-reminder|ide_opened_file|ide_selection)>.*?</\1>", re.DOTALL)
 MARKUP = re.compile(
-    r"(?:<((?:local-)?command-[a-z-]+)[^<>]*>(?:.*?</\1>|(?:(?!</\1>).)*\Z)[\s\ufeff]*)+",
+    r"(?:<((?:local-)?command-[a-z-]+)(?:\s[^<>]*)?>(?:.*?</\1>|(?:(?!</\1>).)*\Z)[\s\ufeff]*)+",
     re.DOTALL,
 )
 
@@ -108,7 +109,7 @@ def user(blocks: list, *, injected: bool) -> list[Said]:
         if type(block) is str:
             said += prose(string(block), injected=injected)
             continue
-        kind = member(block, "type")
+        kind = string(member(block, "type"))
         if kind == "tool_result":
             said.append(result(block))
         elif kind == "text":
@@ -156,7 +157,7 @@ def attachment(value: dict) -> list[Said]:
 
 def speak(record: Record) -> None:
     value = record.value
-    kind = value.get("type")
+    kind = string(value.get("type"))
     if kind == "user":
         record.said = user(blocks_of(value), injected=is_injected(value))
     elif kind == "assistant":
@@ -231,7 +232,7 @@ def titles(records: list[Record]) -> dict[str, str]:
             found["ai"] = title(text_at(value, "aiTitle")) or found["ai"]
         elif kind == "summary" and title(text_at(value, "summary")):
             summaries.append((text_at(value, "leafUuid"), title(text_at(value, "summary"))))
-        elif kind in {"user", "system"} and value.get("isSidechain") is not True:
+        elif string(kind) in {"user", "system"} and value.get("isSidechain") is not True:
             for one in record.said:
                 command = command_of(one.text) if one.role == "system" else None
                 if command and command[0] == "/rename":
@@ -243,7 +244,7 @@ def titles(records: list[Record]) -> dict[str, str]:
 
 def first_command(records: list[Record]) -> str:
     for record in records:
-        if record.value.get("type") not in {"user", "system", "attachment"}:
+        if text_at(record.value, "type") not in {"user", "system", "attachment"}:
             continue
         if record.value.get("isSidechain") is True:
             continue
@@ -260,7 +261,7 @@ def summary(data: bytes, *, session_id: str, folder: str, parent_id: str, subage
     for record in records:
         speak(record)
     said = number_messages(records)
-    cwds = [text_at(record.value, "cwd") for record in records]
+    cwds = [directory(record.value) for record in records]
     cwds = [cwd for cwd in cwds if cwd]
     homes = [cwd for cwd in cwds if re.sub("[^A-Za-z0-9-]", "-", cwd) == folder]
     prompts = [

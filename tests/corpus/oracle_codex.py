@@ -8,9 +8,9 @@ from tests.corpus.oracle import (
     Record,
     Said,
     as_blocks,
-    as_tokens,
     count,
     counts,
+    directory,
     distinct,
     first_prompt_of,
     input_text,
@@ -18,6 +18,7 @@ from tests.corpus.oracle import (
     moment,
     number_messages,
     output_text,
+    payload,
     prompt,
     read_records,
     span,
@@ -25,6 +26,7 @@ from tests.corpus.oracle import (
     text_at,
     title,
 )
+from tests.corpus.oracle_codex_tokens import tokens
 
 PLAIN = """user_instructions|instructions|environment_context|permissions instructions
 collaboration_mode|sandbox_mode|approval_policy|apps_instructions|skills_instructions
@@ -86,12 +88,12 @@ def user_text(text: str) -> list[Said]:
 
 
 def message(item: dict) -> list[Said]:
-    role = item.get("role")
+    role = string(item.get("role"))
     said = []
     for block in as_blocks(item.get("content")):
-        kind = member(block, "type")
+        kind = string(member(block, "type"))
         text = string(member(block, "refusal" if kind == "refusal" else "text"))
-        picture = {"input_image": "[image]", "input_file": "[document]"}.get(string(kind))
+        picture = {"input_image": "[image]", "input_file": "[document]"}.get(kind)
         speaker = {"developer": "system"}.get(role, role)
         if speaker not in {"user", "assistant", "system"}:
             continue
@@ -183,11 +185,6 @@ def normal(record: Record) -> None:
         record.value = {**value, "type": "session_meta", "payload": value}
 
 
-def payload(record: Record) -> dict:
-    body = record.value.get("payload")
-    return body if isinstance(body, dict) else {}
-
-
 def is_event(record: Record, name: str) -> bool:
     return record.value.get("type") == "event_msg" and payload(record).get("type") == name
 
@@ -226,58 +223,11 @@ def own_records(records: list[Record]) -> list[Record]:
     return found
 
 
-def parts(totals: object) -> tuple[int, int, tuple[int, int, int, int]] | None:
-    if not isinstance(totals, dict):
-        return None
-    whole = count(totals.get("input_tokens")) or 0
-    out = count(totals.get("output_tokens")) or 0
-    read = count(totals.get("cached_input_tokens")) or 0
-    write = (
-        count(totals.get("cache_write_input_tokens"))
-        or count(totals.get("cache_creation_input_tokens"))
-        or 0
-    )
-    return whole, out, (max(whole - read - write, 0), out, read, write)
-
-
-def tokens(records: list[Record], own: list[Record], *, fork: bool) -> tuple[int, int, int, int]:
-    steps, last, whole, out, seen, turned = [], (0, 0, 0, 0), 0, 0, False, False
-    for record in records:
-        is_own = any(record is one for one in own)
-        kind = payload(record).get("type") if record.value.get("type") == "event_msg" else None
-        if kind in {"task_started", "turn_started"} or record.value.get("type") == "turn_context":
-            turned = turned or is_own
-        info = payload(record).get("info") if kind == "token_count" else None
-        now = parts(member(info, "total_token_usage"))
-        if now is None:
-            continue
-        latest = parts(member(info, "last_token_usage"))
-        baseline = (
-            not seen and fork and not turned and latest and not any((*latest[:2], *latest[2]))
-        )
-        seen = True
-        if now[0] < whole or now[1] < out:
-            last = (0, 0, 0, 0)
-        if is_own and not baseline:
-            steps.append(tuple(a - b for a, b in zip(now[2], last, strict=True)))
-        whole, out, last = now
-    if seen:
-        return as_tokens(steps)
-    turns: dict = {}
-    for record in own:
-        if record.value.get("type") == "token_usage_record":
-            now = parts(payload(record).get("turn_token_usage"))
-            turn = string(payload(record).get("turn_id"))
-            if now:
-                turns[turn] = tuple(map(max, turns.get(turn, (0, 0, 0, 0)), now[2]))
-    return as_tokens(turns.values())
-
-
 def speak(records: list[Record]) -> None:
     native = any(
         r.value.get("type") == "response_item"
         and payload(r).get("type") == "message"
-        and payload(r).get("role") in {"user", "assistant"}
+        and text_at(payload(r), "role") in {"user", "assistant"}
         for r in records
     )
     model = ""
@@ -315,8 +265,8 @@ def first_prompt(own: list[Record]) -> str:
     return next(filter(None, blocks + goals), "")
 
 
-def directory(records: list[Record], meta: dict) -> str:
-    turns = [text_at(payload(r), "cwd") for r in records if r.value.get("type") == "turn_context"]
+def find_directory(records: list[Record], meta: dict) -> str:
+    turns = [directory(payload(r)) for r in records if r.value.get("type") == "turn_context"]
     named = []
     for record in records:
         if payload(record).get("role") != "user":
@@ -326,7 +276,8 @@ def directory(records: list[Record], meta: dict) -> str:
                 match = re.search(r"<cwd>([^<]*)</cwd>|Current working directory:(.*)", one.text)
                 if match:
                     named.append((match[1] or match[2] or "").strip())
-    return next(filter(None, [text_at(meta, "cwd"), *turns, *named]), "")
+    named = [cwd for cwd in named if "\ufffd" not in cwd]
+    return next(filter(None, [directory(meta), *turns, *named]), "")
 
 
 def summary(data: bytes, *, session_id: str) -> tuple:
@@ -355,7 +306,7 @@ def summary(data: bytes, *, session_id: str) -> tuple:
     ]
     return {
         "id": session_id,
-        "cwd": directory(records, meta),
+        "cwd": find_directory(records, meta),
         "title": ([""] + [name for name in names if name])[-1] or title(first),
         "first_prompt": first,
         "span": span([one for record in own for one in record.said]),

@@ -13,6 +13,7 @@ from tests.corpus.oracle import (
     as_tokens,
     count,
     counts,
+    directory,
     distinct,
     first_prompt_of,
     input_text,
@@ -101,7 +102,7 @@ def speak(records: list[Record]) -> None:
     chosen = ""
     for record in records:
         value = record.value
-        kind = value.get("type")
+        kind = text_at(value, "type")
         if kind in {"session", "model_change"}:
             chosen = string(value.get("modelId")) or chosen
         elif kind == "message" and isinstance(value.get("message"), dict):
@@ -118,9 +119,9 @@ def speak(records: list[Record]) -> None:
 
 def usage_of(value: dict) -> dict | None:
     message = value.get("message")
-    if value.get("type") == "message" and member(message, "role") in {"assistant", "toolResult"}:
+    if value.get("type") == "message" and text_at(message, "role") in {"assistant", "toolResult"}:
         usage = message.get("usage")
-    elif value.get("type") in {"compaction", "branch_summary"}:
+    elif text_at(value, "type") in {"compaction", "branch_summary"}:
         usage = value.get("usage")
     else:
         usage = None
@@ -181,14 +182,14 @@ def summary(data: bytes, *, file_id: str) -> tuple | None:
     models = []
     chosen = ""
     for record in records:
-        if record.value.get("type") in {"session", "model_change"}:
+        if text_at(record.value, "type") in {"session", "model_change"}:
             chosen = text_at(record.value, "modelId") or chosen
         if text_at(record.value, "message", "role") == "assistant":
             models.append(text_at(record.value, "message", "model") or chosen)
     tokens, cost = spent(records)
     return {
         "id": session_id,
-        "cwd": string(header.get("cwd")),
+        "cwd": directory(header),
         "title": ["", *names][-1] or title(first),
         "first_prompt": first,
         "span": span(said),

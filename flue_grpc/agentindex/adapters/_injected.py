@@ -141,15 +141,13 @@ def _after_blank(text: str, position: int) -> int:
 
 def _is_command(text: str, position: int) -> bool:
     """Say whether all from ``position`` is command markup; a quoted tag alone is not."""
-    while position < len(text):
-        tag = _COMMAND_TAG.match(text, position)
-        if not tag:
-            return False
-        end = text.find(f"</{tag[1]}>", tag.end())
-        if end < 0:
+    end = start = position
+    while tag := _COMMAND_TAG.match(text, end):
+        closing = text.find(f"</{tag[1]}>", tag.end())
+        if closing < 0:
             return True
-        position = _after_blank(text, end + len(tag[1]) + len("</>"))
-    return True
+        end = _after_blank(text, closing + len(tag[1]) + len("</>"))
+    return start < end == len(text)
 
 
 def slash_command(text: str) -> tuple[str, str] | None:

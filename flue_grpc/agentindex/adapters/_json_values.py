@@ -143,7 +143,7 @@ def compact_json(raw: msgspec.Raw) -> str:
         return ""
     data = bytes(raw)
     # A value that was read nearer to the bottom of the stack can be nested too deeply here.
-    with suppress(RecursionError):
+    with suppress(*DAMAGE):
         data = msgspec.json.format(data, indent=-1)
     text = data.decode("utf-8", "replace")
     if "\\u" in text or "\\/" in text:

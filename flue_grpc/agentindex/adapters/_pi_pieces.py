@@ -11,6 +11,7 @@ from flue_grpc.agentindex.adapters._json_values import (
     ABSENT,
     Stamp,
     is_prose,
+    is_string,
     text_of,
     text_or_json,
 )
@@ -201,7 +202,7 @@ def _content_text(content: Content) -> str:
     if isinstance(content, str):
         return sanitize(content)
     texts = (
-        text_of(block.text) if block.type == "text" else placeholder(block.type or "")
+        text_of(block.text) if is_string(block.text) else placeholder(block.type or "")
         for block in content or ()
     )
     return "\n".join(text for text in texts if text is not None)

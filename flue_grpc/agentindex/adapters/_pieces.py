@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from flue_grpc.agentindex.adapters._json_values import (
+    ABSENT,
     DAMAGE,
     compact_json,
     is_string,
@@ -90,9 +91,9 @@ def _message(piece: Piece, index: int, record: Stamped) -> Message:
     )
 
 
-class _Part(msgspec.Struct):
-    type: str | None = None
-    text: msgspec.Raw = msgspec.Raw()
+class _Part(msgspec.Struct, gc=False):
+    type: msgspec.Raw = ABSENT
+    text: msgspec.Raw = ABSENT
 
 
 _decode_part: Final = msgspec.json.Decoder(_Part).decode
@@ -121,7 +122,7 @@ def _part_text(raw: msgspec.Raw) -> str | None:
         return None
     if is_string(part.text):
         return text_of(part.text)
-    return placeholder(part.type or "")
+    return placeholder(text_of(part.type))
 
 
 def placeholder(block_type: str) -> str | None:

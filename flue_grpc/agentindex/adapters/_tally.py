@@ -214,12 +214,12 @@ def first_prose(pieces: Sequence[Piece], request: Callable[[str], str] = str) ->
 
 def prompt_of(text: str) -> str:
     """Cut a prompt to what a summary keeps of it (formats §8.12)."""
-    return cut_bytes(text.strip(), FIRST_PROMPT_BYTES)
+    return cut_bytes(sanitize(text).strip(), FIRST_PROMPT_BYTES)
 
 
 def title_of(text: str) -> str:
     """Return the first line that shows something (formats §8.12)."""
-    return first_line(text, TITLE_CODE_POINTS)
+    return first_line(sanitize(text), TITLE_CODE_POINTS)
 
 
 def label_of(text: str) -> str:
