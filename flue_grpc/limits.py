@@ -46,6 +46,7 @@ KEEPALIVE_TIMEOUT_SECONDS: Final = 20
 MIN_CLIENT_PING_SECONDS: Final = 10  # Go clients may ping this often without GOAWAY
 RECONNECT_FIRST_MS: Final = 100  # a restarted server is found at once, not after 1 s
 RECONNECT_MOST_MS: Final = 2000  # a person who waits for it sees no longer gap
+HANDSHAKE_SECONDS: Final = 10.0  # who says nothing holds a file descriptor; 120 s by default
 DRAIN_SECONDS: Final = 10.0  # running calls may finish within it after SIGTERM
 
 # --- Credentials ---

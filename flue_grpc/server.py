@@ -104,6 +104,7 @@ def server_options() -> tuple[tuple[str, int], ...]:
         ("grpc.keepalive_time_ms", limits.KEEPALIVE_SECONDS * 1000),
         ("grpc.keepalive_timeout_ms", limits.KEEPALIVE_TIMEOUT_SECONDS * 1000),
         ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.server_handshake_timeout_ms", round(limits.HANDSHAKE_SECONDS * 1000)),
         (
             "grpc.http2.min_recv_ping_interval_without_data_ms",
             limits.MIN_CLIENT_PING_SECONDS * 1000,

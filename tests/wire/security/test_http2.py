@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
+import tempfile
 
 import grpc
 import h2.config
@@ -19,7 +20,9 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from hpack import Encoder
 
+from flue_grpc import config, limits
 from flue_grpc.limits import MIB
+from flue_grpc.server import Server
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST, SETTINGS, PUSH, PING, GOAWAY, WINDOW, CONTINUATION = 0, 1, 3, 4, 5, 6, 7, 8, 9
@@ -265,6 +268,23 @@ def test_a_flood_of_settings_and_pings_is_borne_or_ended(raw):
         connection.send(frame(SETTINGS, payload=struct.pack(">HI", 4, 65535)) * 200)
         connection.send(frame(PING, payload=b"12345678") * 200)
     connection.until_answered()
+
+
+def test_a_connection_that_says_nothing_is_closed(monkeypatch):
+    """In this process, so that nobody has to wait for the real ten seconds."""
+    monkeypatch.setattr(limits, "HANDSHAKE_SECONDS", 0.1)
+    with tempfile.TemporaryDirectory(prefix="h") as short:
+        given = {"home": short, "data_dir": f"{short}/d", "listen": f"unix:{short}/s"}
+        server = Server(config.combine(given, {"HOME": short}))
+        server.start()
+        try:
+            with socket.socket(socket.AF_UNIX) as silent:
+                silent.settimeout(20)
+                silent.connect(f"{short}/s")
+                while silent.recv(65536):
+                    pass
+        finally:
+            server.stop()
 
 
 def test_many_connections_that_say_nothing_are_borne(raw):
