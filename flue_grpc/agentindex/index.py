@@ -7,21 +7,30 @@ from __future__ import annotations
 
 import logging
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import apsw
 import msgspec
 
-from flue_grpc.agentindex import index_rows, pages
+from flue_grpc.agentindex import followers, index_rows, pages, substring
+from flue_grpc.agentindex.adapters.base import Context
 from flue_grpc.agentindex.adapters.registry import ADAPTERS
+from flue_grpc.agentindex.background import Background
 from flue_grpc.agentindex.catalog import Catalog
 from flue_grpc.agentindex.discovery import real_roots
 from flue_grpc.agentindex.index_file import open_index_file
-from flue_grpc.agentindex.located import Located
+from flue_grpc.agentindex.located import Located, no_checkpoints
 from flue_grpc.agentindex.snapshots import SnapshotView, count_hidden, list_sessions
+from flue_grpc.agentindex.substring_scan import Target
 from flue_grpc.agentindex.sweeper import Sweeper
 from flue_grpc.agentindex.usage import UsageView, list_usage
-from flue_grpc.errors import BadCombinationError, TranscriptNotFoundError, UnknownToolError
+from flue_grpc.errors import (
+    BadCombinationError,
+    DatabaseIoError,
+    TranscriptNotFoundError,
+    UnknownToolError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,6 +41,7 @@ if TYPE_CHECKING:
     from flue_grpc.agentindex.index_file import IndexFile
     from flue_grpc.agentindex.settings import IndexSettings
     from flue_grpc.agentindex.snapshots import SnapshotCursor, SnapshotFilter
+    from flue_grpc.agentindex.substring import Step, SubstringCursor, SubstringSearch
     from flue_grpc.agentindex.sweeper import Sweeps
     from flue_grpc.agentindex.usage import UsageCursor, UsageQuery
     from flue_grpc.agentindex.values import Direction, Page, Summary
@@ -39,6 +49,16 @@ if TYPE_CHECKING:
     from flue_grpc.cancel import Cancel
 
 _log = logging.getLogger(__name__)
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class SearchView:
+    """What one Search call answers."""
+
+    building: bool
+    items: Iterator[Step]
 
 
 class AgentIndex:
@@ -48,10 +68,21 @@ class AgentIndex:
         """Use ``AgentIndex.open``."""
         self._adapters = {adapter.tool: adapter for adapter in ADAPTERS}
         self._roots = real_roots(ADAPTERS, settings.home, settings.env)
-        self._file = open_index_file(settings.directory, settings.home, ())
+        parts = tuple(follower.part for follower in followers.FOLLOWERS)
+        self._file = open_index_file(settings.directory, settings.home, parts)
         try:
             self._catalog = _restored(self._file)
-            self._sweeper = Sweeper(settings, self._roots, self._file, self._catalog)
+            self._sweeper = Sweeper(
+                settings, self._roots, self._file, self._catalog, self._on_swept
+            )
+            self._background = Background(
+                followers.FOLLOWERS if settings.ranked else (),
+                self._adapters,
+                self._file,
+                self._catalog,
+                settings.worker_bytes,
+                self._sweeper.mend,
+            )
         except BaseException:
             self._file.close()
             raise
@@ -63,12 +94,14 @@ class AgentIndex:
         Raises AlreadyRunningError when another process has the index of this home.
         """
         index = cls(settings)
+        index._background.start()
         index._sweeper.start()
         return index
 
     def close(self) -> None:
         """End sweeps and workers, and give the index file up."""
         self._sweeper.stop()
+        self._background.stop()
         self._file.close()
 
     def __enter__(self) -> Self:
@@ -198,6 +231,14 @@ class AgentIndex:
         with self._building_told():
             yield from pages.read_message(located, offset, index, revision, cancel)
 
+    def search(
+        self, request: SubstringSearch, after: SubstringCursor | None, cancel: Cancel
+    ) -> SearchView:
+        """Look for a literal text, newest session first, as ``substring.search``."""
+        self.poke()
+        items = substring.search(self._catalog, self._target, request, after, cancel)
+        return SearchView(self.building, items)
+
     def usage(self, query: UsageQuery, after: UsageCursor | None, cancel: Cancel) -> UsageView:
         """Count usage by groups, in the order of their keys; poke the sweep.
 
@@ -206,7 +247,10 @@ class AgentIndex:
         _check_span(query.since, query.until)
         self.poke()
         items = list_usage(self._file, self._catalog, query, after, cancel)
-        return UsageView(self.building, items)
+        return UsageView(self.building, self._guarded(items))
+
+    def _on_swept(self) -> None:
+        self._background.wake()
 
     def _session(self, tool: str, session_id: str) -> Session:
         if tool not in self._adapters:
@@ -218,13 +262,36 @@ class AgentIndex:
 
     def _located(self, session: Session) -> Located:
         entry = session.entry
-        with self._file.reader() as db:
-            checkpoints = index_rows.load_checkpoints(db, entry)
+        try:
+            with self._file.reader() as db:
+                checkpoints = index_rows.load_checkpoints(db, entry)
+        except apsw.Error as error:
+            self._note(error)
+            checkpoints = no_checkpoints(entry.record.standing.mirror)
         adapter = self._adapters[entry.place.tool]
         summary = session.summary
         return Located(
             summary.tool, summary.id, entry.path, entry.place.root, adapter, summary, checkpoints
         )
+
+    def _target(self, session: Session) -> Target:
+        entry, summary = session.entry, session.summary
+        context = Context(mirror=entry.record.standing.mirror)
+        adapter = self._adapters[entry.place.tool]
+        return Target(summary, entry.path, entry.place.root, adapter, context)
+
+    def _guarded(self, items: Iterator[Item]) -> Iterator[Item]:
+        """Let a damaged index file cost this call only."""
+        try:
+            yield from items
+        except apsw.Error as error:
+            self._note(error)
+            raise DatabaseIoError("the transcript index cannot be read") from error
+
+    def _note(self, error: apsw.Error) -> None:
+        _log.warning("the transcript index cannot be read: %s", error)
+        if isinstance(error, apsw.CorruptError | apsw.NotADBError):
+            self._sweeper.mend()
 
     @contextmanager
     def _building_told(self) -> Iterator[None]:

@@ -114,7 +114,12 @@ class LocalSweep:
         if not isinstance(error, apsw.CorruptError | apsw.NotADBError):
             _log.warning("the transcript index cannot be written: %s", error)
             return
-        _log.warning("the transcript index is damaged and is made anew: %s", error)
+        _log.warning("the transcript index is damaged: %s", error)
+        self.renew()
+
+    def renew(self) -> None:
+        """Make the index file anew; every transcript is dirty then. Raises OSError."""
+        _log.warning("the transcript index is made anew")
         self._intake.db.close(force=True)
         self._file.rebuild()
         self._intake = self._open(self._intake.next_tid)

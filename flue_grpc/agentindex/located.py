@@ -39,6 +39,11 @@ class Checkpoints(msgspec.Struct, frozen=True):
         return max(self.offsets[nearest], known_until), self.contexts[nearest]
 
 
+def no_checkpoints(mirror: bool) -> Checkpoints:  # noqa: FBT001 - a fact, no switch
+    """Return those of a file of which nothing but ``Context.mirror`` is known."""
+    return Checkpoints((0,), (Context(mirror=mirror),), 0, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Located:
     """One transcript's place and what the index knows of it.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from flue_grpc.agentindex import index_rows
+from flue_grpc.agentindex import followers, index_rows
 from flue_grpc.agentindex.adapters.base import Root
 from flue_grpc.agentindex.adapters.registry import ADAPTERS
 from flue_grpc.agentindex.changes import Stamps
@@ -45,8 +45,13 @@ def main() -> None:
     Thread(target=_end_with_standard_input, daemon=True).start()
     os.nice(WORKER_NICE)
     with closing(connect_writer(Path(os.fsdecode(order.index)))) as db:
-        _Sweep(order, db).run()
-        _report(WorkerReport(is_swept=True))
+        if order.task == "sweep":
+            _Sweep(order, db).run()
+            _report(WorkerReport(is_swept=True))
+            return
+        entries = list(index_rows.load_entries(db))
+        for follower in followers.FOLLOWERS:
+            follower.fill(db, entries, _ADAPTERS, _go_on)
 
 
 class _Sweep:

@@ -14,7 +14,7 @@ from flue_grpc.agentindex.worker_sweep import WorkerSweep
 from flue_grpc.limits import SLOW_SWEEP_REST_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from flue_grpc.agentindex.adapters.base import Adapter
     from flue_grpc.agentindex.catalog import Catalog
@@ -49,11 +49,13 @@ class Sweeper:
         roots: Sequence[RealRoot],
         file: IndexFile,
         catalog: Catalog,
+        on_swept: Callable[[], None],
     ) -> None:
-        """Be ready; ``start`` begins."""
+        """Be ready; ``start`` begins. ``on_swept`` is called after each sweep."""
         self._settings = settings
         self._roots = roots
         self._catalog = catalog
+        self._on_swept = on_swept
         self._stopping = Event()
         adapters: Mapping[str, Adapter[Any]] = {root.place.tool: root.adapter for root in roots}
         self._local = LocalSweep(file, adapters, catalog, self._stopping.is_set)
@@ -63,6 +65,7 @@ class Sweeper:
         self._paths: dict[str, None] = {}
         self._is_due = True
         self._is_sweeping = True
+        self._is_damaged = False
         self._last_start = time.monotonic()
         self.sweeps = Sweeps()
         self._thread = Thread(target=self._run, name="sweep", daemon=True)
@@ -97,6 +100,13 @@ class Sweeper:
             self._paths.update(dict.fromkeys(paths))
         self._wake.set()
 
+    def mend(self) -> None:
+        """Ask for the index file to be made anew: it was found damaged."""
+        with self._lock:
+            self._is_damaged = True
+            self._is_due = True
+        self._wake.set()
+
     def stop(self) -> None:
         """End the sweep and the worker, and wait for them."""
         self._stopping.set()
@@ -117,6 +127,7 @@ class Sweeper:
     def _work(self) -> None:
         with self._lock:
             paths, self._paths = self._paths, {}
+            is_damaged, self._is_damaged = self._is_damaged, False
             is_due = self._is_due
             if is_due:
                 # In this order, for ``building`` takes no lock.
@@ -124,11 +135,14 @@ class Sweeper:
                 self._is_due = False
                 self._last_start = time.monotonic()
         try:
+            if is_damaged:
+                self._local.renew()
             self._look_at(paths)
             if is_due:
                 self._sweep()
                 end = time.monotonic()
                 self.sweeps = Sweeps(self.sweeps.finished + 1, end - self._last_start, end)
+            self._on_swept()
         finally:
             if is_due:
                 self._is_sweeping = False

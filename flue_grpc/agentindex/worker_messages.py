@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 
@@ -17,13 +19,15 @@ class WorkerRoot(msgspec.Struct, frozen=True):
 class WorkerOrder(msgspec.Struct, frozen=True):
     """What the worker is to do; it comes as the first line of its standard input.
 
-    ``first_tid`` is the lowest tid it may give out. A careful worker names each file
-    before it reads it and commits after each; files in ``avoid`` are left alone.
+    ``sweep`` brings the summaries up to date, ``follow`` what follows them. ``first_tid``
+    is the lowest tid it may give out. A careful worker names each file before it reads
+    it and commits after each; files in ``avoid`` are left alone.
     """
 
     index: bytes
     roots: tuple[WorkerRoot, ...]
     first_tid: int
+    task: Literal["sweep", "follow"] = "sweep"
     is_careful: bool = False
     avoid: tuple[bytes, ...] = ()
 
@@ -41,8 +45,7 @@ class WorkerReport(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the worker has done since the last report.
 
     ``stored`` are tids that were committed, ``dropped`` the paths that are gone,
-    ``reading`` the file that comes next. ``is_swept`` ends the summaries; what
-    follows is the RANKED index, until the worker ends.
+    ``reading`` the file that comes next. ``is_swept`` comes last in a whole sweep.
     """
 
     stored: tuple[int, ...] = ()

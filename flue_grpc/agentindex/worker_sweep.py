@@ -71,7 +71,13 @@ class WorkerSweep:
         avoid = tuple(
             os.fsencode(path) for path, key in self._deadly.items() if keys.get(path, key) == key
         )
-        order = WorkerOrder(os.fsencode(self._file.path), self._roots, first_tid, is_careful, avoid)
+        order = WorkerOrder(
+            os.fsencode(self._file.path),
+            self._roots,
+            first_tid,
+            is_careful=is_careful,
+            avoid=avoid,
+        )
         try:
             process = WorkerProcess(order)
         except OSError as error:

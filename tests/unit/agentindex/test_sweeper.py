@@ -56,7 +56,7 @@ def make(home, catalog):
     def make(**settings):
         file = open_index_file(home.directory, str(home.path), ())
         wanted = IndexSettings(str(home.path), home.directory, **settings)
-        made.append((Sweeper(wanted, home.roots, file, catalog), file))
+        made.append((Sweeper(wanted, home.roots, file, catalog, lambda: None), file))
         return made[-1][0]
 
     yield make
