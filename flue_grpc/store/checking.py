@@ -76,8 +76,13 @@ def repair(connection: apsw.Connection) -> None:
 
 def _check(connection: apsw.Connection, version: int) -> Checked:
     found = [*_integrity(connection), *_orphans(connection)]
-    damaged = [index for index in INDEXES if any(index.name in text for text in found)]
-    problems = [text for text in found if not any(index.name in text for index in damaged)]
+    damaged = [
+        index
+        for index in INDEXES
+        if not index.is_readable(connection) or any(index.name in text for text in found)
+    ]
+    traces = [index.name for index in damaged] + ["fts5"] * bool(damaged)
+    problems = [text for text in found if not any(trace in text for trace in traces)]
     faults = [IndexFault(index.name, None) for index in damaged]
     if not problems:
         compared = [index for index in INDEXES if index not in damaged]
@@ -89,7 +94,7 @@ def _integrity(connection: apsw.Connection) -> Iterator[str]:
     try:
         rows = connection.execute(f"PRAGMA integrity_check({_PROBLEMS_MAX})")
         yield from (str(text) for (text,) in rows if text != "ok")
-    except apsw.CorruptError as error:
+    except (apsw.CorruptError, apsw.SQLError) as error:
         yield str(error)
 
 
@@ -125,7 +130,8 @@ def _compare(connection: apsw.Connection, index: TextIndex) -> IndexFault | None
     try:
         with closing(apsw.Connection("")) as fresh:
             return _compare_with(connection, fresh, index)
-    except apsw.CorruptError:
+    except (apsw.CorruptError, apsw.SQLError):
+        # It is missing, or FTS5 cannot read it.
         return IndexFault(index.name, None)
 
 

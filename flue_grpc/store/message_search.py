@@ -42,7 +42,7 @@ _WINDOWS: Final = f"""
         ON w.session_id = match.session_id AND w.id BETWEEN match.first AND match.last"""
 _ENCODER: Final = msgspec.json.Encoder()
 _FIRST_PAGE: Final = 10
-_PAGE: Final = 32
+_PAGE: Final = 16  # windows of large texts take memory
 
 
 def search_messages(

@@ -6,8 +6,9 @@ written in the transaction of the row that it stands for.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+import apsw
 import msgspec
 
 from flue_grpc import limits
@@ -15,9 +16,7 @@ from flue_grpc.store.connections import first_row
 from flue_grpc.text.index_form import index_text
 from flue_grpc.text.tokenizer import TOKENIZER
 
-if TYPE_CHECKING:
-    import apsw
-
+_PARTS: Final = ("data", "idx", "docsize", "config")  # FTS5's tables of a contentless index
 _DEFAULT_HASH_BYTES: Final = 1024 * 1024  # FTS5's own
 
 
@@ -49,15 +48,25 @@ class TextIndex(msgspec.Struct, frozen=True):
         """Forget a row; one that was not indexed is no error."""
         connection.execute(f"DELETE FROM {self.name} WHERE rowid = ?", (rowid,))
 
+    def is_readable(self, connection: apsw.Connection) -> bool:
+        """Whether FTS5 can open the index and has all of its tables."""
+        try:
+            first_row(connection, f"SELECT rowid FROM {self.name}")
+        except (apsw.CorruptError, apsw.SQLError):
+            return False
+        return connection.table_exists("main", f"{self.name}_docsize")
+
     def is_complete(self, connection: apsw.Connection) -> bool:
         """Compare the number and the last of the rows with what is indexed: cheap, not proof."""
+        if not self.is_readable(connection):
+            return False
         indexed = first_row(connection, f"SELECT count(*), max(id) FROM {self.name}_docsize")
         expected = first_row(connection, f"SELECT count(*), max(id) FROM {self.counted}")
         return indexed == expected
 
     def refill(self, connection: apsw.Connection) -> int:
         """Drop the index and fill it anew within the caller's transaction; count the rows."""
-        connection.execute(f"DROP TABLE IF EXISTS {self.name}")
+        self._drop(connection)
         connection.execute(self.schema)
         self._configure(connection, "hashsize", limits.INDEX_HASH_BYTES)
         count = self.fill(connection, connection)
@@ -72,6 +81,17 @@ class TextIndex(msgspec.Struct, frozen=True):
             self.add(target, rowid, content)
             count += 1
         return count
+
+    def _drop(self, connection: apsw.Connection) -> None:
+        try:
+            connection.execute(f"DROP TABLE IF EXISTS {self.name}")
+        except apsw.SQLError:
+            # FTS5 does not know its own tables any more, so they are dropped one by one.
+            connection.pragma("writable_schema", value=True)
+            connection.execute("DELETE FROM sqlite_schema WHERE name = ?", (self.name,))
+            connection.pragma("writable_schema", "reset")
+            for part in _PARTS:
+                connection.execute(f"DROP TABLE IF EXISTS {self.name}_{part}")
 
     def _configure(self, connection: apsw.Connection, option: str, value: int) -> None:
         connection.execute(

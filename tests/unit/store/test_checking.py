@@ -80,8 +80,22 @@ def test_the_index_of_memory_is_checked_too(filled, sql):
     assert check(filled).index_faults == (IndexFault("memory_index", 1),)
 
 
-def test_a_damaged_index_is_found_and_repaired(filled, sql, items):
-    sql("UPDATE message_index_data SET block = x'00ff00ff' WHERE id > 10")
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE message_index_data SET block = x'00ff00ff' WHERE id > 10",
+        "DELETE FROM message_index_data",
+        "UPDATE message_index_config SET v = 99",
+        "DELETE FROM message_index_config",
+        "DROP TABLE message_index_config",
+        "DROP TABLE message_index_data",
+        "DROP TABLE message_index_idx",
+        "DROP TABLE message_index_docsize",
+        "DROP TABLE message_index",
+    ],
+)
+def test_a_damaged_index_is_found_and_repaired(filled, sql, items, damage):
+    sql(damage)
     assert check(filled).index_faults == (IndexFault("message_index", None),)
     with owned(filled, DEFAULT_SETTINGS) as connection:
         checking.repair(connection)

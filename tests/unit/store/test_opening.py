@@ -14,7 +14,7 @@ from flue_grpc.store import files, opening
 from flue_grpc.store.connections import open_reader, open_writer
 from flue_grpc.store.migrations import CURRENT_VERSION
 from flue_grpc.store.store import Store
-from flue_grpc.store.values import Draft, StoreSettings
+from flue_grpc.store.values import Draft, MemoryQuery, MessageQuery, StoreSettings
 
 PRAGMAS = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
 
@@ -270,12 +270,31 @@ def test_an_index_that_differs_is_filled_anew_at_the_start(path, sql, items):
         "VALUES ('_global', 1, 1, 'a foreign note')"
     )
     store = Store.open(path)
-    from flue_grpc.store.values import MemoryQuery, MessageQuery
-
     assert [
         r.message.id for r in items(store.search_messages(MessageQuery("another program")))
     ] == [2]
     assert [e.id for e in items(store.search_memory(MemoryQuery("foreign", ("_global",))))] == [1]
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM message_index_data",
+        "DELETE FROM message_index_config",
+        "DROP TABLE message_index_docsize",
+        "DROP TABLE message_index",
+    ],
+)
+def test_an_index_that_cannot_be_opened_is_filled_anew_at_the_start(path, sql, items, damage):
+    store = Store.open(path)
+    store.create_session("s", "t")
+    store.append_message("s", Draft("user", "needle"))
+    store.close()
+    sql(damage)
+    store = Store.open(path)
+    assert len(items(store.search_messages(MessageQuery("needle")))) == 1
+    assert store.append_message("s", Draft("user", "x")).id == 2
     store.close()
 
 

@@ -96,9 +96,13 @@ def test_connections_are_bounded_and_a_call_may_give_up_waiting(path, store, mon
     monkeypatch.setattr("flue_grpc.limits.READERS_MAX", 2)
     monkeypatch.setattr("flue_grpc.limits.READERS_WAIT_SECONDS", 0.001)
     lent = Readers(lambda: open_reader(path, DEFAULT_SETTINGS), Health())
-    with lent.reading(), lent.reading():
-        with pytest.raises(CancelledError), lent.reading(Impatient(3)):
-            pytest.fail("a third connection was lent")
+    with (
+        lent.reading(),
+        lent.reading(),
+        pytest.raises(CancelledError),
+        lent.reading(Impatient(3)),
+    ):
+        pytest.fail("a third connection was lent")
     with lent.reading(), lent.reading():
         pass
     lent.close()
