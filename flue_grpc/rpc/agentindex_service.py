@@ -8,12 +8,14 @@ import grpc
 
 from flue.agentindex.v1 import agent_index_pb2 as pb
 from flue.agentindex.v1 import agent_index_pb2_grpc
+from flue_grpc.agentindex.hit_filter import HitFilter
 from flue_grpc.agentindex.snapshots import SnapshotCursor, SnapshotFilter
+from flue_grpc.agentindex.substring import SubstringCursor, SubstringSearch
 from flue_grpc.agentindex.usage import UsageCursor, UsageQuery
-from flue_grpc.errors import BadCombinationError, BadEnumError
+from flue_grpc.errors import BadCombinationError, BadEnumError, RankedDisabledError
 from flue_grpc.rpc import convert_agentindex as convert
 from flue_grpc.rpc import requests
-from flue_grpc.rpc.batching import Shape
+from flue_grpc.rpc.batching import Shape, batches
 from flue_grpc.rpc.calls import ContextCancel
 from flue_grpc.rpc.page_token import PageTokens
 from flue_grpc.rpc.pages import pages
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from flue_grpc.agentindex.usage import GroupBy
     from flue_grpc.settings import Settings
 
+_HITS: Final = Shape(
+    pb.SearchResponse, lambda response: response.hits, convert.add_hit, reports_progress=True
+)
 _ROWS: Final = Shape(pb.UsageResponse, lambda response: response.rows, convert.add_row)
 
 
@@ -125,7 +130,26 @@ class AgentIndexService(agent_index_pb2_grpc.AgentIndexServicer):
         self, request: pb.SearchRequest, context: grpc.ServicerContext
     ) -> Iterator[pb.SearchResponse]:
         """Search messages."""
-        _not_served_yet(context, "Search")
+        settings = self._settings
+        limit = requests.limit(request.limit, settings.search_default, settings.search_max)
+        max_bytes = requests.not_negative(request.max_bytes, "max_bytes")
+        mode = requests.known(request.mode, convert.SEARCH_MODES, "mode")
+        wanted = _hit_filter(request)
+        tokens = PageTokens(request)
+        if mode == "ranked":
+            if not settings.ranked:
+                raise RankedDisabledError("RANKED search is off", {"setting": "ranked"})
+            _not_served_yet(context, "RANKED search")
+        after = tokens.decode(request.page_token, SubstringCursor)
+        search = SubstringSearch(request.query, wanted, max_bytes or settings.search_bytes)
+        view = self._index.search(search, after, ContextCancel(context))
+        for batch in batches(view.items, _HITS, limit):
+            response = batch.response
+            response.building = view.building
+            response.bytes_scanned = batch.bytes_scanned
+            response.next_page_token = tokens.encode(batch.cursor)
+            response.truncated = batch.is_last and batch.cursor is not None
+            yield response
 
     def Watch(
         self, request: pb.WatchRequest, context: grpc.ServicerContext
@@ -152,6 +176,19 @@ class AgentIndexService(agent_index_pb2_grpc.AgentIndexServicer):
         for response in pages(view.items, _ROWS, limit, tokens):
             response.building = view.building
             yield response
+
+
+def _hit_filter(request: pb.SearchRequest) -> HitFilter:
+    since, until = requests.span(request)
+    return HitFilter(
+        tuple(request.tools),
+        request.cwd,
+        requests.all_known(request.roles, convert.ROLES, "roles"),
+        requests.all_known(request.kinds, convert.KINDS, "kinds"),
+        since,
+        until,
+        request.include_subagents,
+    )
 
 
 def _groups(request: pb.UsageRequest) -> tuple[GroupBy, ...]:

@@ -45,7 +45,8 @@ class Shape(Generic[T, R]):
     """How items of a list become a response; ``items`` gets its repeated field.
 
     ``reports_progress``: a scan that finds nothing for a while sends empty
-    responses that say how far it is.
+    responses that say how far it is. There a pause without a cursor only tells
+    how far it is, since it is no place to go on from.
     """
 
     response: Callable[[], R]
@@ -157,11 +158,13 @@ class _Filling(Generic[T, R]):
     def pause(self, pause: Pause) -> bool:
         """Take a pause in; True when a response should leave now."""
         self._scanned = pause.bytes_scanned
-        self._cursor = pause.cursor or self._cursor
+        if not self._shape.reports_progress:
+            return len(self._items) > 0
+        if pause.cursor is None:
+            return False
+        self._cursor = pause.cursor
         if len(self._items):
             return True
-        if not self._shape.reports_progress or self._cursor is None:
-            return False
         return self._clock() - self._since >= limits.PROGRESS_SECONDS
 
     def take(self, *, is_last: bool = False) -> Batch[R]:

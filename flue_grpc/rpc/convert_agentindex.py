@@ -7,7 +7,7 @@ saves a copy, and return an upper bound of its serialised size.
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from flue.agentindex.v1 import agent_index_pb2 as pb
 from flue_grpc.rpc.convert_store import set_time
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         TokenUsage,
     )
 
+    SearchMode = Literal["substring", "ranked"]
     Hits = RepeatedCompositeFieldContainer[pb.Hit]
     Messages = RepeatedCompositeFieldContainer[pb.Message]
     Rows = RepeatedCompositeFieldContainer[pb.UsageRow]
@@ -59,6 +60,13 @@ GROUPS: Final[Mapping[int, GroupBy]] = MappingProxyType(
         pb.GROUP_BY_TOOL: "tool",
         pb.GROUP_BY_CWD: "cwd",
         pb.GROUP_BY_SESSION: "session",
+    }
+)
+SEARCH_MODES: Final[Mapping[int, SearchMode]] = MappingProxyType(
+    {
+        pb.SEARCH_MODE_UNSPECIFIED: "substring",
+        pb.SEARCH_MODE_SUBSTRING: "substring",
+        pb.SEARCH_MODE_RANKED: "ranked",
     }
 )
 _ROLE_NUMBERS: Final = MappingProxyType({name: number for number, name in ROLES.items()})

@@ -121,6 +121,14 @@ LISTS = [
     List("index", "Snapshot", ai.SnapshotRequest(), "summaries", by_id, SESSIONS),
     List(
         "index",
+        "Search",
+        ai.SearchRequest(query="question", limit=1000),
+        "hits",
+        lambda hit: (hit.id, hit.offset, hit.index),
+        SESSIONS,
+    ),
+    List(
+        "index",
         "Usage",
         ai.UsageRequest(group_by=[ai.GROUP_BY_SESSION]),
         "rows",
@@ -138,7 +146,7 @@ def test_a_list_is_whole_and_only_its_last_response_has_no_token(product, which)
     found = list(which.responses(product))
     keys = [key for response in found for key in which.keys(response)]
     assert len(keys) == len(set(keys)) == which.count
-    assert len(which.keys(found[0])) == limits.BATCH_START_ITEMS
+    assert 0 < len(which.keys(found[0])) <= limits.BATCH_START_ITEMS
     assert [bool(response.next_page_token) for response in found] == [True] * (len(found) - 1) + [
         False
     ]
@@ -228,7 +236,10 @@ def test_a_token_says_nothing_of_places_on_the_disk(product, which):
         (LISTS[5], {"scope": "b"}),
         (LISTS[7], {"include_subagents": True}),
         (LISTS[7], {"cwd": "/srv/work"}),
-        (LISTS[8], {"time_zone": "UTC"}),
+        (LISTS[8], {"query": "questio"}),
+        (LISTS[8], {"include_subagents": True}),
+        (LISTS[8], {"mode": ai.SEARCH_MODE_SUBSTRING}),
+        (LISTS[9], {"time_zone": "UTC"}),
     ],
 )
 def test_a_token_is_bound_to_the_other_fields_of_its_request(product, which, change):
@@ -252,6 +263,7 @@ def test_the_limit_may_change_between_calls(product, which):
         ("store", "ScopeMemory", st.ScopeMemoryRequest()),
         ("store", "ListMessages", st.ListMessagesRequest(session_id="s002")),
         ("index", "Snapshot", ai.SnapshotRequest(tools=["cursor"])),
+        ("index", "Search", ai.SearchRequest(query="nothing-like-it")),
         ("index", "Usage", ai.UsageRequest(tools=["cursor"], group_by=[ai.GROUP_BY_TOOL])),
     ],
 )
@@ -262,7 +274,9 @@ def test_an_empty_list_is_one_empty_response(product, stub, rpc, request_):
 
 
 @pytest.mark.parametrize(
-    ("which", "default"), [(LISTS[3], 10), (LISTS[4], 8), (LISTS[6], 10)], ids=str
+    ("which", "default"),
+    [(LISTS[3], 10), (LISTS[4], 8), (LISTS[6], 10), (LISTS[8], 50)],
+    ids=str,
 )
 def test_defaults_of_limits(product, which, default):
     assert len(which.all(product, limit=0)) == default
