@@ -34,30 +34,38 @@ class Escape(IntFlag):
     ANY = 31
 
 
-# Regular expressions over raw bytes, in the syntax that `re` and hyperscan share.
-PATTERNS: Final = {
-    Escape.ASCII: rb"\\u00[2-7]",
-    Escape.LETTER: rb"\\u000[89aAcCdD]",
+# Regular expressions over bytes, in the syntax that `re` and hyperscan share: what may
+# follow a backslash and a u, and what may stand raw.
+ESCAPED: Final = {
+    Escape.ASCII: rb"00[2-7]",
+    Escape.LETTER: rb"000[89aAcCdD]",
+    Escape.KELVIN: rb"212[aA]",
+    Escape.WIDE: rb"(?:00[89a-fA-F]|0[1-9a-fA-F]|[1-9a-fA-F])",
+}
+RAW: Final = {
     Escape.CONTROL: rb"[\x00-\x09\x0b\x0c\x0e-\x1f]|\r[^\n]",
-    Escape.KELVIN: rb"\xe2\x84\xaa|\\u212[aA]",
-    Escape.WIDE: rb"\\u(?:00[89a-fA-F]|0[1-9a-fA-F]|[1-9a-fA-F])",
+    Escape.KELVIN: rb"\xe2\x84\xaa",
 }
 # All but the newline, and the return that may stand before it.
 _CONTROLS: Final = bytes(byte for byte in range(0x20) if byte not in b"\r\n")
-_SEARCHES: Final = tuple((kind, re.compile(source).search) for kind, source in PATTERNS.items())
+_SEARCHES: Final = (
+    *((kind, re.compile(rb"\\u" + source).search) for kind, source in ESCAPED.items()),
+    *((kind, re.compile(source).search) for kind, source in RAW.items()),
+)
 
 
 class KnownEscapes(msgspec.Struct, frozen=True, array_like=True):
     """Kinds that occur in the first ``until`` bytes of a transcript; no other kind does."""
 
-    kinds: int = Escape.ANY
+    kinds: int = int(Escape.ANY)
     until: int = 0
 
-    def within(self, end: int) -> Escape:
+    def within(self, end: int) -> int:
         """Return the kinds that may occur in the bytes before ``end``."""
-        return Escape(self.kinds) if end <= self.until else Escape.ANY
+        return self.kinds if end <= self.until else _ANY
 
 
+_ANY: Final = int(Escape.ANY)
 UNKNOWN: Final = KnownEscapes()
 
 
@@ -65,9 +73,7 @@ def escape_kinds(data: bytes) -> Escape:
     """Return the kinds of hidden characters in whole lines of a transcript."""
     found = Escape.NONE
     for kind, search in _SEARCHES:
-        if kind is Escape.CONTROL and not has_controls(data):
-            continue
-        if search(data):
+        if not kind & found and (kind is not Escape.CONTROL or has_controls(data)) and search(data):
             found |= kind
     return found
 

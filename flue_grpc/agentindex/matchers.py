@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -12,18 +13,19 @@ from flue_grpc.agentindex.escapes import Escape, has_controls
 from flue_grpc.agentindex.prefilter import as_pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from flue_grpc.agentindex.prefilter import Prefilter
 
+_Search = Callable[[bytes, int], re.Match[bytes] | None]
+
 _NOWHERE: Final = 1 << 62
+_CONTROL: Final = int(Escape.CONTROL)
 _FEWEST_CHARACTERS: Final = 3  # shorter literals match too often for calls back to Python
 
 
 class Matcher(Protocol):
     """Looks into one window of bytes at a time; used by one thread."""
 
-    def load(self, window: bytes, kinds: Escape) -> None:
+    def load(self, window: bytes, kinds: int) -> None:
         """Take the next window, which may hold these kinds of escape."""
 
     def next(self, start: int) -> int:
@@ -51,7 +53,7 @@ class EveryByte:
         """Start without a window."""
         self._size = 0
 
-    def load(self, window: bytes, kinds: Escape) -> None:  # noqa: ARG002  (the protocol's)
+    def load(self, window: bytes, kinds: int) -> None:  # noqa: ARG002  (the protocol's)
         """Take the next window."""
         self._size = len(window)
 
@@ -63,24 +65,29 @@ class EveryByte:
 class PlainMatcher:
     """Looks for each needle in turn."""
 
-    __slots__ = ("_found", "_is_cased", "_prefilter", "_searches")
+    __slots__ = ("_found", "_literal", "_patterns", "_prefilter", "_searches")
 
     def __init__(self, prefilter: Prefilter) -> None:
         """Look for what ``prefilter`` says."""
         self._prefilter = prefilter
-        self._is_cased = prefilter.literal.upper() != prefilter.literal
+        self._literal = prefilter.literal
+        self._patterns: dict[int, tuple[_Search, ...]] = {}
         self._searches: list[Callable[[int], int]] = []
         self._found: list[int] = []
 
-    def load(self, window: bytes, kinds: Escape) -> None:
+    def load(self, window: bytes, kinds: int) -> None:
         """Take the next window; it is searched only for what its kinds call for."""
-        needs = self._prefilter.needs & kinds
-        if needs & Escape.CONTROL and not has_controls(window):
-            kinds &= ~Escape.CONTROL
-        self._searches = [_finder(source, window) for source in self._prefilter.patterns(kinds)]
-        if self._prefilter.literal:
-            lowered = window.lower() if self._is_cased else window
-            self._searches.append(_literal_finder(self._prefilter.literal, lowered))
+        if kinds & _CONTROL and self._prefilter.needs & _CONTROL and not has_controls(window):
+            kinds &= ~_CONTROL
+        patterns = self._patterns.get(kinds)
+        if patterns is None:
+            sources = self._prefilter.patterns(kinds)
+            patterns = self._patterns[kinds] = tuple(re.compile(s).search for s in sources)
+        self._searches = [_finder(search, window) for search in patterns]
+        if self._literal:
+            is_cased = self._literal.upper() != self._literal
+            lowered = window.lower() if is_cased else window
+            self._searches.append(_literal_finder(self._literal, lowered))
         self._found = [-1] * len(self._searches)
 
     def next(self, start: int) -> int:
@@ -101,12 +108,11 @@ class HyperscanMatcher:
     def __init__(self, prefilter: Prefilter) -> None:
         """Look for what ``prefilter`` says."""
         self._prefilter = prefilter
-        self._databases: dict[Escape, Any] = {}
+        self._databases: dict[int, Any] = {}
         self._ends: list[int] = []
 
-    def load(self, window: bytes, kinds: Escape) -> None:
+    def load(self, window: bytes, kinds: int) -> None:
         """Take the next window and scan it."""
-        kinds &= self._prefilter.needs | Escape.WIDE
         database = self._databases.get(kinds)
         if database is None:
             database = self._databases[kinds] = _compile(self._prefilter, kinds)
@@ -131,7 +137,7 @@ def has_hyperscan() -> bool:
     return True
 
 
-def _compile(prefilter: Prefilter, kinds: Escape) -> Any:  # noqa: ANN401  (untyped library)
+def _compile(prefilter: Prefilter, kinds: int) -> Any:  # noqa: ANN401  (untyped library)
     hyperscan = import_module("hyperscan")
     sources = [(source, 0) for source in prefilter.patterns(kinds)]
     if prefilter.literal:
@@ -146,9 +152,7 @@ def _compile_sources(sources: list[tuple[bytes, int]]) -> Any:  # noqa: ANN401  
     return database
 
 
-def _finder(source: bytes, window: bytes) -> Callable[[int], int]:
-    search = re.compile(source).search
-
+def _finder(search: _Search, window: bytes) -> Callable[[int], int]:
     def find(start: int) -> int:
         match = search(window, start)
         return match.start() if match else _NOWHERE

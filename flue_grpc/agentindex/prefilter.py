@@ -12,8 +12,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec.structs import replace
 
-from flue_grpc.agentindex.escapes import PATTERNS, Escape
+from flue_grpc.agentindex.escapes import ESCAPED, RAW, Escape, has_controls
 from flue_grpc.text.casefold import fold_text
 
 if TYPE_CHECKING:
@@ -33,51 +34,70 @@ _LONG_LETTERS: Final = ("u", "0", "0", "01", "0123456789abcdef")
 _ANCHOR_CHARACTERS: Final = 128  # a longer one is no faster, and windows overlap by it
 _RUN_CHARACTERS: Final = 4  # each multiplies the case variants
 _GOOD_ANCHOR: Final = 3  # fewer characters stand in nearly every line
+_OTHERS: Final = 8  # looked for in each candidate; more would hardly tell more
+_HIDING: Final = re.compile(
+    rb"\\u(?:" + ESCAPED[Escape.ASCII] + b"|" + ESCAPED[Escape.LETTER] + b")"
+).search
 _CASED_END: Final = 0x20000  # no letter beyond it has case
 
 
 class Prefilter(msgspec.Struct, frozen=True):
-    """What to look for; a line is a candidate when it holds any of it.
+    r"""What to look for; a line is a candidate when it holds any of it.
 
     ``literal`` stands in the bytes lowered as ASCII; ``pattern``, a regular expression,
-    in the bytes as they are; ``escaped`` are the escapes of the pattern's characters;
-    ``needs`` are the kinds of escape that can hide the literal or the pattern. When all
-    are empty, every line is a candidate.
+    in the bytes as they are; ``escaped`` is what follows ``\u`` in the escapes of the
+    pattern's characters; ``needs`` are the kinds of escape that can hide the literal.
+    When all are empty, every line is a candidate. A candidate has to hold ``others``
+    too, each lowered as ASCII, unless something in the line may hide them.
     """
 
     literal: bytes = b""
     pattern: bytes = b""
     escaped: bytes = b""
     needs: Escape = Escape.NONE
+    others: tuple[bytes, ...] = ()
 
     @property
     def takes_everything(self) -> bool:
         """Whether the query has nothing to look for in bytes."""
         return not self.literal and not self.pattern
 
-    def patterns(self, kinds: Escape) -> tuple[bytes, ...]:
+    def patterns(self, kinds: int) -> tuple[bytes, ...]:
         """Return the regular expressions to look for in bytes with these kinds of escape."""
+        needs = self.needs & kinds
+        escapes = [ESCAPED[kind] for kind in ESCAPED if kind & needs]
+        if self.escaped and kinds & Escape.WIDE:
+            escapes.append(self.escaped)
         found = [self.pattern] if self.pattern else []
-        if kinds & Escape.WIDE and self.escaped:
-            found.append(self.escaped)
-        found += (PATTERNS[kind] for kind in PATTERNS if kind & kinds & self.needs)
-        return tuple(found)
+        found += [RAW[kind] for kind in RAW if kind & needs]
+        return (*found, rb"\\u" + _any_of(escapes)) if escapes else tuple(found)
+
+    def admits(self, line: bytes) -> bool:
+        """Say whether a candidate can hold the rest of the query as well."""
+        if not self.others:
+            return True
+        lowered = line.lower()
+        if all(other in lowered for other in self.others):
+            return True
+        return _HIDING(line) is not None or has_controls(line.removesuffix(b"\r"))
 
 
 def derive(query: str) -> Prefilter:
     """Return the prefilter of a folded, non-empty query."""
     anchors = [anchor for piece in _pieces(query) for anchor in _anchors(piece)]
     best = max(anchors, key=_Anchor.rank, default=None)
-    if best is not None and len(best.text) >= _GOOD_ANCHOR:
-        return best.prefilter()
     runs = [
         run[start : start + _RUN_CHARACTERS]
         for run in _RUN.findall(query)
         for start in range(len(run))
     ]
-    if runs:
-        return _of_run(max(runs, key=_run_rank))
-    return best.prefilter() if best is not None else Prefilter()
+    if best is None and not runs:
+        return Prefilter()
+    if best is not None and (not runs or len(best.text) >= _GOOD_ANCHOR):
+        found = best.prefilter()
+    else:
+        found = _of_run(max(runs, key=_run_rank))
+    return replace(found, others=_others(query, found.literal))
 
 
 class _Anchor(msgspec.Struct, frozen=True):
@@ -115,6 +135,13 @@ def _anchors(piece: str) -> Iterator[_Anchor]:
             yield _Anchor(text[rendered:], needs)
 
 
+def _others(query: str, literal: bytes) -> tuple[bytes, ...]:
+    """Return what else of the query a candidate must hold, the longest first."""
+    parts = {part for piece in _pieces(query) for part in piece.split("k")}
+    wanted = {part.encode() for part in parts if part not in _PLACEHOLDER} - {literal}
+    return tuple(sorted(wanted, key=lambda part: (-len(part), part))[:_OTHERS])
+
+
 def _rendered(text: str) -> int:
     r"""Count the leading characters that may be of an escape that compact JSON writes anew.
 
@@ -134,7 +161,7 @@ def _of_run(run: str) -> Prefilter:
     forms = [_variants(character) for character in run]
     pattern = b"".join(_any_of([as_pattern(form.encode()) for form in those]) for those in forms)
     units = sorted({_first_unit(form) for those in forms for form in those})
-    return Prefilter(pattern=pattern, escaped=rb"\\u" + _any_of([_hex(unit) for unit in units]))
+    return Prefilter(pattern=pattern, escaped=_any_of([_hex(unit) for unit in units]))
 
 
 def _run_rank(run: str) -> tuple[int, int]:

@@ -46,7 +46,7 @@ class Target:
 class Needle:
     """What is looked for: a folded text, and where it can be in bytes."""
 
-    __slots__ = ("_folded", "_matcher", "_wanted")
+    __slots__ = ("_folded", "_matcher", "_prefilter", "_wanted")
 
     def __init__(self, query: str, wanted: HitFilter) -> None:
         """Trim and fold ``query``.
@@ -58,7 +58,8 @@ class Needle:
         self._folded = fold_text(query.strip())
         if not self._folded:
             raise EmptyQueryError("the query has nothing to search for", "query")
-        self._matcher = matcher_for(derive(self._folded))
+        self._prefilter = derive(self._folded)
+        self._matcher = matcher_for(self._prefilter)
         self._wanted = wanted
 
     def look(
@@ -73,7 +74,8 @@ class Needle:
                 yield step
                 continue
             cancel.check()
-            yield from self._hits(step, target, index if step.offset == start else 0)
+            if self._prefilter.admits(step.data):
+                yield from self._hits(step, target, index if step.offset == start else 0)
             yield Scanned(step.end, step.end)
 
     def _hits(self, line: Line, target: Target, index: int) -> Iterator[Hit]:

@@ -71,9 +71,9 @@ def test_a_run_beyond_ascii_is_looked_for_raw_and_escaped():
     assert re.fullmatch(found.pattern, "中文".encode())
     assert not re.search(found.pattern, "文中".encode())
     for escape in (rb"\u4e2d", rb"\u4E2D", rb"\u6587"):
-        assert re.fullmatch(found.escaped, escape)
+        assert re.fullmatch(rb"\\u" + found.escaped, escape)
     assert found.patterns(Escape.NONE) == (found.pattern,)
-    assert found.patterns(Escape.WIDE) == (found.pattern, found.escaped)
+    assert found.patterns(Escape.WIDE) == (found.pattern, rb"\\u" + found.escaped)
 
 
 @pytest.mark.parametrize(
@@ -135,6 +135,16 @@ def test_what_is_known_holds_only_for_the_bytes_that_were_seen():
     assert UNKNOWN.within(0) == Escape.ANY
 
 
+def test_a_candidate_has_to_hold_the_rest_of_the_query_too():
+    wanted = derive('longest piece: "kax, ey" é')
+    assert wanted.literal == b"longest piece"
+    assert wanted.others == (b"ax", b"ey")
+    assert wanted.admits(b"... AX ... EY")
+    assert not wanted.admits(b"... AX ...\r")
+    for hidden in (rb"\u0045y", rb"\u0009y", b"\ty"):
+        assert wanted.admits(b"... AX ... " + hidden)
+
+
 # --- nothing is lost ---
 
 CALL = b'{"type":"response_item","payload":{"type":"function_call","name":"f","arguments":%s}}'
@@ -169,12 +179,9 @@ def test_a_text_that_its_bytes_hide_is_found(tmp_path, matcher_type, query, line
     path = tmp_path / "t.jsonl"
     path.write_bytes(b"{}\n" + line + b"\n{}\n")
     assert any(query in fold(text) for text in texts_of("codex", line, 3))
-    matcher = (
-        matchers.EveryByte() if derive(query).takes_everything else matcher_type(derive(query))
-    )
-    assert candidates(path, matcher, UNKNOWN)[3] == line
+    assert candidates(path, query, matcher_type, UNKNOWN)[3] == line
     known = KnownEscapes(escape_kinds(path.read_bytes()), path.stat().st_size)
-    assert candidates(path, matcher, known)[3] == line
+    assert candidates(path, query, matcher_type, known)[3] == line
 
 
 def test_a_shell_command_is_found_by_its_prompt(tmp_path):
@@ -183,7 +190,7 @@ def test_a_shell_command_is_found_by_its_prompt(tmp_path):
     path.write_bytes(line)
     assert texts_of("pi", line, 0) == ["$ gis"]
     for query in ("$ gis", " gis", "$ g", "$"):
-        assert candidates(path, matchers.matcher_for(derive(query)), UNKNOWN) == {0: line}, query
+        assert candidates(path, query, matchers.PlainMatcher, UNKNOWN) == {0: line}, query
 
 
 def lines_of(data):
@@ -197,10 +204,13 @@ def texts_of(tool, line, offset):
     return [message.text for message in BY_TOOL[tool].messages(line, offset, Context())[0]]
 
 
-def candidates(path, matcher, known):
+def candidates(path, query, matcher_type, known):
+    wanted = derive(query)
+    matcher = matchers.EveryByte() if wanted.takes_everything else matcher_type(wanted)
     with open_transcript(str(path), str(path.parent)) as opened:
         found = candidate_lines(TranscriptFile(opened, NEVER), 0, matcher, known)
-        return {line.offset: line.data for line in found if isinstance(line, Line)}
+        lines = [line for line in found if isinstance(line, Line)]
+    return {line.offset: line.data for line in lines if wanted.admits(line.data)}
 
 
 def queries(texts, random):
@@ -222,10 +232,7 @@ def check(path, random, matcher_type):
     for query in queries([t for those in texts.values() for t in those], random):
         folded = fold(query.strip())
         if folded:
-            matcher = matchers.EveryByte()
-            if not derive(folded).takes_everything:
-                matcher = matcher_type(derive(folded))
-            found = candidates(path, matcher, known)
+            found = candidates(path, folded, matcher_type, known)
             for offset, line in lines_of(data):
                 if any(folded in fold(text) for text in texts[offset]):
                     matched += 1
