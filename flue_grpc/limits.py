@@ -31,6 +31,7 @@ UNAVAILABLE_RETRY_SECONDS: Final = 1.0
 UNREAD_SECONDS: Final = 60.0  # a call without a request for this long is dropped
 GUARD_INTERVAL_SECONDS: Final = 0.5  # how late the ends of waiting calls may be
 HEALTH_STALL_SECONDS: Final = 5.0  # a status is two bytes; nobody takes them that slowly
+HEALTH_WATCHES: Final = 1024  # 20 KiB each, measured, and open to everybody
 STALL_SECONDS: Final = 60.0  # a reader that takes nothing for this long is cut off
 UNARY_DEADLINE_SECONDS: Final = 60.0  # for a unary call that brings none
 STREAM_IDLE_SECONDS: Final = 60.0  # work of a finite stream without a response

@@ -105,7 +105,11 @@ class Health:
         name = request.service
         watcher = _Watcher(context, send)
         with self._lock:
-            self._watchers.setdefault(name, set()).add(watcher)
+            is_full = sum(map(len, self._watchers.values())) >= limits.HEALTH_WATCHES
+            if not is_full:
+                self._watchers.setdefault(name, set()).add(watcher)
+        if is_full:
+            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many watches of health")
         if context.add_callback(partial(self._forget, name, watcher)):
             self._tell(name, watcher)
         else:

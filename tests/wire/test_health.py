@@ -6,6 +6,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from flue_grpc import limits
 from flue_grpc.rpc.runtime import AGENT_INDEX_NAME, STORE_NAME
 
 SERVING, NOT_SERVING, UNKNOWN = 1, 2, 3
@@ -69,6 +70,21 @@ def test_watches_hold_no_worker(server, health, wait_until):
     for call in calls:
         call.cancel()
     wait_until(lambda: server.runtime.health._watchers == {})
+
+
+def test_watches_are_bounded_because_anybody_may_open_them(server, health, wait_until, monkeypatch):
+    monkeypatch.setattr(limits, "HEALTH_WATCHES", 3)
+    calls = [watch(health, name) for name in ("", "a", "b")]
+    assert [next(call).status for call in calls] == [NOT_SERVING, UNKNOWN, UNKNOWN]
+    with pytest.raises(grpc.RpcError) as caught:
+        next(watch(health, timeout=20))
+    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert check(health) == NOT_SERVING
+    calls.pop().cancel()
+    wait_until(lambda: len(server.runtime.health._watchers) == 2)
+    assert next(watch(health, timeout=20)).status == NOT_SERVING
+    for call in calls:
+        call.cancel()
 
 
 def test_watchers_that_leave_during_a_change_stop_nobody(server, health, wait_until):
