@@ -155,6 +155,7 @@ class AgentIndexService(agent_index_pb2_grpc.AgentIndexServicer):
         self, request: pb.WatchRequest, context: grpc.ServicerContext
     ) -> Iterator[pb.WatchResponse]:
         """Stream changes."""
+        del request
         _not_served_yet(context, "Watch")
 
     def Usage(

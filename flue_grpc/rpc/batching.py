@@ -7,6 +7,7 @@ come out large. A response passes 1 MiB only with a single item in it.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Generator
 from contextlib import ExitStack
@@ -86,13 +87,13 @@ def batches(
             stack.callback(listing.close)
         for step in listing:
             if isinstance(step, Placed):
-                if filling.is_at_limit:
-                    yield filling.take(is_last=True)
-                    return
-                if filling.is_full or not filling.add(step):
-                    yield filling.take()
+                if filling.is_full or not filling.add(step.item, step.cursor):
+                    is_last = filling.is_at_limit
+                    yield filling.take(is_last=is_last)
+                    if is_last:
+                        return
                     filling.begin()
-                    filling.add(step)
+                    filling.add(step.item, step.cursor)
             elif isinstance(step, Stop):
                 yield filling.stop(step)
                 return
@@ -106,12 +107,14 @@ class _Filling(Generic[T, R]):
     """The response being filled, and how large the next one may be."""
 
     __slots__ = (
+        "_add",
         "_bytes",
         "_clock",
         "_cursor",
         "_items",
         "_left",
         "_response",
+        "_room",
         "_scanned",
         "_shape",
         "_since",
@@ -121,8 +124,9 @@ class _Filling(Generic[T, R]):
 
     def __init__(self, shape: Shape[T, R], limit: int, clock: Callable[[], float]) -> None:
         self._shape = shape
+        self._add = shape.add
         self._clock = clock
-        self._left = limit or -1
+        self._left = limit or sys.maxsize
         self._target = limits.BATCH_START_ITEMS
         self._cursor: Cursor | None = None
         self._scanned = 0
@@ -133,25 +137,28 @@ class _Filling(Generic[T, R]):
         self._response = self._shape.response()
         self._items = self._shape.items(self._response)
         self._bytes = 0
+        self._room = min(self._target, self._left)
         self._since = self._clock()
-        self.is_full = False
+        self.is_full = self.is_at_limit
 
     @property
     def is_at_limit(self) -> bool:
+        """Whether the call may have no more items."""
         return self._left == 0
 
-    def add(self, placed: Placed[T]) -> bool:
+    def add(self, item: T, cursor: Cursor) -> bool:
         """Add an item; False when it would pass 1 MiB and has to come in the next response."""
-        items = self._items
-        size = self._shape.add(items, placed.item)
-        total = self._bytes + size
-        if total > limits.BATCH_MAX_BYTES and len(items) > 1:
-            del items[-1]
-            return False
+        total = self._bytes + self._add(self._items, item)
+        if total >= limits.BATCH_TARGET_BYTES:
+            if total > limits.BATCH_MAX_BYTES and len(self._items) > 1:
+                del self._items[-1]
+                return False
+            self.is_full = True
         self._bytes = total
-        self._cursor = placed.cursor
+        self._cursor = cursor
         self._left -= 1
-        if len(items) >= self._target or total >= limits.BATCH_TARGET_BYTES or self._left == 0:
+        self._room -= 1
+        if not self._room:
             self.is_full = True
         return True
 

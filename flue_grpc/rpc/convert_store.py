@@ -47,27 +47,39 @@ def add_session(items: Sessions, session: Session) -> int:
 
 def fill_message(target: store_pb2.Message, message: Message) -> int:
     """Set every field of a message and return a bound of its size."""
+    content = message.content
     target.id = message.id
     target.session_id = message.session_id
     target.role = message.role
-    target.content = message.content
-    set_time(target.created_at, message.created_at)
-    size = SCALARS_BYTES + text_bytes(message.session_id, message.role, message.content)
-    if message.provider:
-        target.provider = message.provider
-        size += text_bytes(message.provider)
-    if message.tool_call_id or message.name:
-        target.tool_call_id = message.tool_call_id
-        target.name = message.name
-        size += text_bytes(message.tool_call_id, message.name)
-    if message.truncated:
-        target.truncated = True
-    for call in message.tool_calls:
-        size += _add_tool_call(target, call)
-    if message.images:
-        target.images.extend(message.images)
-        size += len(message.images) * TEXT_BYTES + text_bytes(*message.images)
+    target.content = content
+    seconds, rest = divmod(message.created_at, 1_000_000)
+    created_at = target.created_at
+    created_at.seconds = seconds
+    created_at.nanos = rest * 1000
+    size = SCALARS_BYTES + 4 * (len(message.session_id) + len(message.role))
+    size += len(content) if content.isascii() else len(content.encode())
+    if (
+        message.tool_calls
+        or message.images
+        or message.provider
+        or message.name
+        or message.tool_call_id
+        or message.truncated
+    ):
+        size += _fill_rest(target, message)
     return size
+
+
+def _fill_rest(target: store_pb2.Message, message: Message) -> int:
+    """Set what most messages do not have."""
+    target.provider = message.provider
+    target.tool_call_id = message.tool_call_id
+    target.name = message.name
+    target.truncated = message.truncated
+    target.images.extend(message.images)
+    texts = (message.provider, message.tool_call_id, message.name, *message.images)
+    size = text_bytes(*texts) + len(message.images) * TEXT_BYTES
+    return size + sum([_add_tool_call(target, call) for call in message.tool_calls])
 
 
 def add_message(items: Messages, message: Message) -> int:

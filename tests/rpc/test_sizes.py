@@ -16,6 +16,7 @@ from flue_grpc.rpc.summary_cache import SummaryCache
 from flue_grpc.store import values as store_values
 
 TEXT = hs.text(max_size=40) | hs.integers(1, 5000).map(lambda n: "é" * n)
+SHORT = hs.text(max_size=40)
 INT64 = hs.integers(0, 2**63 - 1)
 INT32 = hs.integers(0, 2**31 - 1)
 TIME = hs.integers(-62_135_596_800_000_000, 253_402_300_799_999_999)
@@ -37,8 +38,8 @@ CALLS = hs.builds(
 MESSAGES = hs.builds(
     store_values.Message,
     id=INT64,
-    session_id=TEXT,
-    role=TEXT,
+    session_id=SHORT,
+    role=SHORT,
     content=TEXT,
     provider=TEXT,
     tool_calls=tuples(CALLS),
