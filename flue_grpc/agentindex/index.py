@@ -19,12 +19,16 @@ from flue_grpc.agentindex.adapters.registry import ADAPTERS
 from flue_grpc.agentindex.background import Background
 from flue_grpc.agentindex.catalog import Catalog
 from flue_grpc.agentindex.discovery import real_roots
+from flue_grpc.agentindex.file_events import FileEvents
+from flue_grpc.agentindex.follow import Follow
+from flue_grpc.agentindex.followed_files import FollowedFiles
 from flue_grpc.agentindex.index_file import open_index_file
 from flue_grpc.agentindex.located import Located, no_checkpoints
 from flue_grpc.agentindex.snapshots import SnapshotView, count_hidden, list_sessions
 from flue_grpc.agentindex.substring_scan import Target
 from flue_grpc.agentindex.sweeper import Sweeper
 from flue_grpc.agentindex.usage import UsageView, list_usage
+from flue_grpc.agentindex.watching import Watch
 from flue_grpc.errors import (
     BadCombinationError,
     DatabaseIoError,
@@ -38,6 +42,8 @@ if TYPE_CHECKING:
 
     from flue_grpc.agentindex.catalog import Session
     from flue_grpc.agentindex.changes import Changes
+    from flue_grpc.agentindex.file_events import Mode
+    from flue_grpc.agentindex.follow import Beginning
     from flue_grpc.agentindex.index_file import IndexFile
     from flue_grpc.agentindex.settings import IndexSettings
     from flue_grpc.agentindex.snapshots import SnapshotCursor, SnapshotFilter
@@ -83,6 +89,10 @@ class AgentIndex:
                 settings.worker_bytes,
                 self._sweeper.mend,
             )
+            self.followed = FollowedFiles()
+            self._events = FileEvents(
+                self.directories, self.followed, self.refresh, self.refresh_all
+            )
         except BaseException:
             self._file.close()
             raise
@@ -96,10 +106,12 @@ class AgentIndex:
         index = cls(settings)
         index._background.start()
         index._sweeper.start()
+        index._events.start()
         return index
 
     def close(self) -> None:
         """End sweeps and workers, and give the index file up."""
+        self._events.stop()
         self._sweeper.stop()
         self._background.stop()
         self._file.close()
@@ -151,7 +163,28 @@ class AgentIndex:
 
     def refresh(self, paths: Iterable[str]) -> None:
         """Look at files that were seen to change, at once and without a whole sweep."""
-        self._sweeper.refresh(paths)
+        seen = tuple(paths)
+        self.followed.wake(seen)
+        self._sweeper.refresh(seen)
+
+    def refresh_all(self) -> None:
+        """Sweep soon, however long ago the last sweep was."""
+        self._sweeper.demand()
+
+    @property
+    def file_events(self) -> Mode:
+        """How changed files are noticed."""
+        return self._events.mode
+
+    def follow(self, beginning: Beginning) -> Follow:
+        """Follow a transcript as it is written. Raises as ``resolve``."""
+        self.poke()
+        return Follow(self, beginning)
+
+    def watch(self, wanted: SnapshotFilter) -> Watch:
+        """Watch the list of sessions; to be closed. Sweeps, so that it begins with the present."""
+        self.poke()
+        return Watch(self._catalog, wanted)
 
     def snapshot(
         self, wanted: SnapshotFilter, after: SnapshotCursor | None, cancel: Cancel

@@ -94,6 +94,12 @@ class Sweeper:
             self._is_due = True
         self._wake.set()
 
+    def demand(self) -> None:
+        """Ask for a sweep whenever the last one was."""
+        with self._lock:
+            self._is_due = True
+        self._wake.set()
+
     def refresh(self, paths: Iterable[str]) -> None:
         """Look at these files at once; they are real paths that were seen to change."""
         with self._lock:

@@ -1,0 +1,174 @@
+"""Following one transcript as another program writes it (contract rule 9, behaviour B3).
+
+What a follower gets is what reading onward from its last ``next`` gives, again and
+again: the same pages by the same code, so nothing is lost and nothing comes twice.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from threading import Event
+from typing import TYPE_CHECKING, Final, Protocol
+
+import msgspec
+
+from flue_grpc import limits
+from flue_grpc.agentindex import pages
+from flue_grpc.agentindex.opening import open_transcript
+from flue_grpc.agentindex.values import Page
+from flue_grpc.errors import CursorGoneError, TranscriptNotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flue_grpc.agentindex.followed_files import FollowedFiles
+    from flue_grpc.agentindex.located import Located
+    from flue_grpc.cancel import Cancel
+
+_SEAM_BYTES: Final = 64  # before the place: an honest append leaves them as they were
+
+
+class Step(msgspec.Struct, frozen=True):
+    """A page, empty in a heartbeat; ``caught_up`` from when the present is reached."""
+
+    page: Page
+    caught_up: bool
+
+
+class Source(Protocol):
+    """What following needs of the index."""
+
+    @property
+    def followed(self) -> FollowedFiles:
+        """Tells when a file changed."""
+
+    def locate(self, tool: str, session_id: str) -> Located:
+        """Raise TranscriptNotFoundError or UnknownToolError, or say where it lies."""
+
+    def refresh_all(self) -> None:
+        """Sweep soon, whenever the last sweep was."""
+
+
+class Beginning(msgspec.Struct, frozen=True):
+    """Where and how a follow begins: as a ReadTranscript of the same fields.
+
+    ``limit`` is in messages, 0 for none.
+    """
+
+    tool: str
+    id: str
+    offset: int
+    limit: int
+    revision: str
+
+
+class Follow:
+    """One follow; ``event`` wakes it, and may be set by anyone."""
+
+    def __init__(self, source: Source, beginning: Beginning) -> None:
+        """Find the transcript; raises what ``locate`` raises."""
+        self.event = Event()
+        self._source = source
+        self._tool, self._id = beginning.tool, beginning.id
+        self._offset = beginning.offset
+        self._revision = beginning.revision
+        self._limit = beginning.limit
+        self._given = 0
+        self._seam = b""
+        self._located = source.locate(self._tool, self._id)
+
+    def steps(self, cancel: Cancel) -> Iterator[Step]:
+        """Yield pages with messages as they are written, and heartbeats.
+
+        Ends when ``limit`` messages were given. Raises CursorGoneError when bytes
+        before the place were replaced or cut off, TranscriptNotFoundError when the
+        transcript is gone, and what ``cancel`` raises.
+        """
+        caught_up = False
+        while True:
+            with self._source.followed.following(self._located.path, self.event):
+                for step in self._while_it_lies_there(cancel, caught_up=caught_up):
+                    caught_up = step.caught_up
+                    yield step
+            if self._is_done():
+                return
+            self._find_again(cancel)
+
+    def _is_done(self) -> bool:
+        return 0 < self._limit <= self._given
+
+    def _while_it_lies_there(self, cancel: Cancel, *, caught_up: bool) -> Iterator[Step]:
+        """Yield steps until the limit is reached or the file is not where it was."""
+        while not self._is_done():
+            self.event.clear()
+            cancel.check()
+            try:
+                for page in self._new_pages(cancel):
+                    yield Step(page, caught_up)
+                if not self._is_done() and not caught_up:
+                    caught_up = True
+                    yield Step(self._empty(), caught_up=True)
+            except TranscriptNotFoundError:
+                return
+            if not self._is_done() and not self._wait(cancel):
+                yield Step(self._empty(), caught_up=True)
+
+    def _new_pages(self, cancel: Cancel) -> Iterator[Page]:
+        """Yield what is new behind the place; take the place behind it."""
+        self._check_seam()
+        left = self._limit - self._given if self._limit else 0
+        read = pages.read_transcript(
+            self._located, self._offset, "forward", left, self._revision, cancel
+        )
+        eof = True
+        for page in read:
+            if self._given and self._limit and len(page.messages) > self._limit - self._given:
+                self._given = self._limit  # the next line would pass it
+                return
+            self._given += len(page.messages)
+            self._offset, self._revision, eof = page.next, page.revision, page.eof
+            if page.messages:
+                yield page
+        if self._limit and not eof:
+            self._given = self._limit
+        self._seam = self._read_seam()
+
+    def _check_seam(self) -> None:
+        """Notice that what lies before the place is not what was given."""
+        if self._seam and self._read_seam() != self._seam:
+            raise CursorGoneError("the transcript was replaced or cut since")
+
+    def _read_seam(self) -> bytes:
+        start = max(0, self._offset - _SEAM_BYTES)
+        with open_transcript(self._located.path, self._located.root) as opened:
+            return os.pread(opened.fd, self._offset - start, start)
+
+    def _wait(self, cancel: Cancel) -> bool:
+        """Wait for an event; False when it is time for a heartbeat."""
+        came = self.event.wait(limits.HEARTBEAT_SECONDS)
+        cancel.check()
+        return came
+
+    def _empty(self) -> Page:
+        offset = self._offset
+        return Page((), offset, offset, eof=True, file_size=offset, revision=self._revision)
+
+    def _find_again(self, cancel: Cancel) -> None:
+        """Wait a moment for a file that was moved to turn up; raise when it does not."""
+        until = time.monotonic() + limits.MOVED_SECONDS
+        self._source.refresh_all()
+        while not self._is_found():
+            if time.monotonic() >= until:
+                raise TranscriptNotFoundError("there is no such transcript")
+            self.event.wait(limits.POLL_SECONDS)
+            self.event.clear()
+            cancel.check()
+
+    def _is_found(self) -> bool:
+        try:
+            self._located = self._source.locate(self._tool, self._id)
+            open_transcript(self._located.path, self._located.root).close()
+        except TranscriptNotFoundError:
+            return False
+        return True
