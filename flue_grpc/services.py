@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Self
 from flue.agentindex.v1 import agent_index_pb2_grpc
 from flue.store.v1 import store_pb2_grpc
 from flue_grpc.agentindex.index import AgentIndex
-from flue_grpc.agentindex.settings import IndexSettings
+from flue_grpc.agentindex.settings import IndexSettings, ReadLimits
 from flue_grpc.errors import ConfigError, DatabaseCorruptError, StoreStoppedError
 from flue_grpc.rpc.agentindex_service import AgentIndexService
 from flue_grpc.rpc.health import OVERALL
@@ -69,8 +69,10 @@ class Services:
     def add_to(self, server: grpc.Server) -> None:
         """Register both services, health and reflection; not serving yet."""
         registrar = self.runtime.registrar(server)
-        store_pb2_grpc.add_StoreServicer_to_server(StoreService(self.store), registrar.as_server())
-        service = AgentIndexService(self.index, self._settings)
+        store_pb2_grpc.add_StoreServicer_to_server(
+            StoreService(self.store, self.runtime.drain), registrar.as_server()
+        )
+        service = AgentIndexService(self.index, self._settings, self.runtime.drain)
         agent_index_pb2_grpc.add_AgentIndexServicer_to_server(service, registrar.as_server())
         self.runtime.add_health(registrar)
         if self._settings.channelz:
@@ -144,6 +146,11 @@ def index_settings(configuration: Configuration, environment: Mapping[str, str])
         env={} if configuration.is_explicit("home") else dict(environment),
         ranked=settings.ranked,
         sweep_interval=settings.sweep_interval_seconds,
+        reading=ReadLimits(
+            settings.page_file_bytes,
+            settings.page_message_text_bytes,
+            settings.snippet_code_points,
+        ),
     )
 
 

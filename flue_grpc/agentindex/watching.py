@@ -71,9 +71,14 @@ class Watch:
                 cancel.check()
             yield from self._judge(session.key, session)
 
+    def wait(self, cancel: Cancel) -> bool:
+        """Wait for changes; False when it is time for a heartbeat."""
+        came = self.event.wait(limits.HEARTBEAT_SECONDS)
+        cancel.check()
+        return came
+
     def changes(self, cancel: Cancel) -> Iterator[SessionEvent]:
-        """Wait for changes and yield them; nothing when it is time for a heartbeat."""
-        self.event.wait(limits.HEARTBEAT_SECONDS)
+        """Yield what changed since the last time, each session once."""
         changed = self._subscription.take()
         cancel.check()
         for key in changed:

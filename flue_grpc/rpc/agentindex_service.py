@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import grpc
 
 from flue.agentindex.v1 import agent_index_pb2 as pb
 from flue.agentindex.v1 import agent_index_pb2_grpc
+from flue_grpc.agentindex.follow import Beginning
 from flue_grpc.agentindex.hit_filter import HitFilter
 from flue_grpc.agentindex.snapshots import SnapshotCursor, SnapshotFilter
 from flue_grpc.agentindex.substring import SubstringCursor, SubstringSearch
@@ -17,6 +19,7 @@ from flue_grpc.rpc import convert_agentindex as convert
 from flue_grpc.rpc import requests
 from flue_grpc.rpc.batching import Shape, batches
 from flue_grpc.rpc.calls import ContextCancel
+from flue_grpc.rpc.live import LiveCancel, grouped
 from flue_grpc.rpc.page_token import PageTokens
 from flue_grpc.rpc.pages import pages
 from flue_grpc.rpc.summary_cache import SummaryCache
@@ -26,19 +29,25 @@ if TYPE_CHECKING:
 
     from flue_grpc.agentindex.index import AgentIndex
     from flue_grpc.agentindex.usage import GroupBy
+    from flue_grpc.rpc.interceptors.drain import Drain
     from flue_grpc.settings import Settings
 
 _HITS: Final = Shape(
     pb.SearchResponse, lambda response: response.hits, convert.add_hit, reports_progress=True
 )
+_EVENTS: Final = Shape(pb.WatchResponse, lambda response: response.events, convert.add_event)
 _ROWS: Final = Shape(pb.UsageResponse, lambda response: response.rows, convert.add_row)
 
 
 class AgentIndexService(agent_index_pb2_grpc.AgentIndexServicer):
     """One method per RPC; domain errors pass through to the interceptors."""
 
-    def __init__(self, index: AgentIndex, settings: Settings) -> None:
-        """Serve an open index with the limits of the settings."""
+    def __init__(self, index: AgentIndex, settings: Settings, drain: Drain) -> None:
+        """Serve an open index with the limits of the settings.
+
+        ``drain`` ends the streams that have no end.
+        """
+        self._drain = drain
         self._index = index
         self._settings = settings
         self._summaries = Shape(
@@ -96,7 +105,8 @@ class AgentIndexService(agent_index_pb2_grpc.AgentIndexServicer):
         if request.follow and direction == "backward":
             raise BadCombinationError("a transcript is followed forward only", "follow")
         if request.follow:
-            _not_served_yet(context, "follow")
+            yield from self._follow(request, LiveCancel(context, self._drain))
+            return
         read = self._index.read_transcript(
             request.tool,
             request.id,
@@ -110,6 +120,20 @@ class AgentIndexService(agent_index_pb2_grpc.AgentIndexServicer):
             response = pb.ReadTranscriptResponse()
             convert.fill_page(response.page, page)
             yield response
+
+    def _follow(
+        self, request: pb.ReadTranscriptRequest, live: LiveCancel
+    ) -> Iterator[pb.ReadTranscriptResponse]:
+        offset = requests.optional_offset(request) or 0
+        limit = requests.limit(request.limit)
+        follow = self._index.follow(
+            Beginning(request.tool, request.id, offset, limit, request.revision)
+        )
+        with live.waking(follow.event):
+            for step in follow.steps(live):
+                response = pb.ReadTranscriptResponse(caught_up=step.caught_up)
+                convert.fill_page(response.page, step.page)
+                yield response
 
     def ReadMessage(
         self, request: pb.ReadMessageRequest, context: grpc.ServicerContext
@@ -155,8 +179,22 @@ class AgentIndexService(agent_index_pb2_grpc.AgentIndexServicer):
         self, request: pb.WatchRequest, context: grpc.ServicerContext
     ) -> Iterator[pb.WatchResponse]:
         """Stream changes."""
-        del request
-        _not_served_yet(context, "Watch")
+        live = LiveCancel(context, self._drain)
+        wanted = SnapshotFilter(
+            tuple(request.tools), request.cwd, include_subagents=request.include_subagents
+        )
+        with closing(self._index.watch(wanted)) as watch, live.waking(watch.event):
+            for response in grouped(watch.backlog(live), _EVENTS):
+                response.building = self._index.building
+                yield response
+            yield pb.WatchResponse(caught_up=True, building=self._index.building)
+            while True:
+                if not watch.wait(live):
+                    yield pb.WatchResponse(caught_up=True, building=self._index.building)
+                for response in grouped(watch.changes(live), _EVENTS):
+                    response.caught_up = True
+                    response.building = self._index.building
+                    yield response
 
     def Usage(
         self, request: pb.UsageRequest, context: grpc.ServicerContext

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
 from flue.agentindex.v1 import agent_index_pb2 as pb
+from flue_grpc.agentindex.watching import Added, Removed, Updated
 from flue_grpc.rpc.convert_store import set_time
 from flue_grpc.rpc.sizes import SCALARS_BYTES, TEXT_BYTES, text_bytes
 
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
         Summary,
         TokenUsage,
     )
+    from flue_grpc.agentindex.watching import SessionEvent
 
     SearchMode = Literal["substring", "ranked"]
+    Events = RepeatedCompositeFieldContainer[pb.SessionEvent]
     Hits = RepeatedCompositeFieldContainer[pb.Hit]
     Messages = RepeatedCompositeFieldContainer[pb.Message]
     Rows = RepeatedCompositeFieldContainer[pb.UsageRow]
@@ -67,6 +70,13 @@ SEARCH_MODES: Final[Mapping[int, SearchMode]] = MappingProxyType(
         pb.SEARCH_MODE_UNSPECIFIED: "substring",
         pb.SEARCH_MODE_SUBSTRING: "substring",
         pb.SEARCH_MODE_RANKED: "ranked",
+    }
+)
+_EVENT_TYPES: Final = MappingProxyType(
+    {
+        Added: pb.EVENT_TYPE_ADDED,
+        Updated: pb.EVENT_TYPE_UPDATED,
+        Removed: pb.EVENT_TYPE_REMOVED,
     }
 )
 _ROLE_NUMBERS: Final = MappingProxyType({name: number for number, name in ROLES.items()})
@@ -126,6 +136,16 @@ def add_ranked_hit(items: Hits, hit: Hit) -> int:
     target, size = _add_hit(items, hit)
     target.score = hit.score
     return size
+
+
+def add_event(items: Events, event: SessionEvent) -> int:
+    """Append a change of the list; a removal has only the tool and id of its session."""
+    target = items.add(type=_EVENT_TYPES[type(event)])
+    if isinstance(event, Removed):
+        target.summary.tool, target.summary.id = event.tool, event.id
+        return SCALARS_BYTES + text_bytes(event.tool, event.id)
+    fill_summary(target.summary, event.summary)
+    return target.ByteSize()
 
 
 def add_row(items: Rows, row: UsageRow) -> int:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final
-
-import grpc
 
 from flue.store.v1 import store_pb2, store_pb2_grpc
 from flue_grpc import limits
@@ -14,6 +12,7 @@ from flue_grpc.rpc import convert_store as convert
 from flue_grpc.rpc import requests
 from flue_grpc.rpc.batching import Shape
 from flue_grpc.rpc.calls import ContextCancel
+from flue_grpc.rpc.live import LiveCancel, live_pages
 from flue_grpc.rpc.page_token import PageTokens
 from flue_grpc.rpc.pages import pages
 from flue_grpc.store.memory import MemoryCursor
@@ -25,7 +24,11 @@ from flue_grpc.store.values import EntryDraft, MemoryChange, MemoryQuery, Messag
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    import grpc
+
+    from flue_grpc.rpc.interceptors.drain import Drain
     from flue_grpc.store.store import Store
+    from flue_grpc.store.values import Images
 
 _SESSIONS: Final = Shape(
     store_pb2.ListSessionsResponse, lambda response: response.sessions, convert.add_session
@@ -50,9 +53,10 @@ _FOUND: Final = Shape(
 class StoreService(store_pb2_grpc.StoreServicer):
     """One method per RPC; domain errors pass through to the interceptors."""
 
-    def __init__(self, store: Store) -> None:
-        """Serve an open Store."""
+    def __init__(self, store: Store, drain: Drain) -> None:
+        """Serve an open Store; ``drain`` ends the streams that have no end."""
         self._store = store
+        self._drain = drain
 
     def CreateSession(
         self, request: store_pb2.CreateSessionRequest, context: grpc.ServicerContext
@@ -137,17 +141,20 @@ class StoreService(store_pb2_grpc.StoreServicer):
         self, request: store_pb2.ListMessagesRequest, context: grpc.ServicerContext
     ) -> Iterator[store_pb2.ListMessagesResponse]:
         """List a session's messages."""
-        if request.follow:
-            context.abort(grpc.StatusCode.UNIMPLEMENTED, "follow is not served yet")
         limit, tokens = requests.limit(request.limit), PageTokens(request)
-        after = tokens.decode(request.page_token, MessageCursor)
-        listing = self._store.list_messages(
-            request.session_id,
-            after or MessageCursor(request.after_id),
-            "omitted" if request.omit_images else "whole",
-            ContextCancel(context),
-        )
-        return pages(listing, _MESSAGES, limit, tokens)
+        after = tokens.decode(request.page_token, MessageCursor) or MessageCursor(request.after_id)
+        images: Images = "omitted" if request.omit_images else "whole"
+        if not request.follow:
+            cancel = ContextCancel(context)
+            listing = self._store.list_messages(request.session_id, after, images, cancel)
+            yield from pages(listing, _MESSAGES, limit, tokens)
+            return
+        live = LiveCancel(context, self._drain)
+        with (
+            closing(self._store.follow(request.session_id, after, images)) as follow,
+            live.waking(follow.event),
+        ):
+            yield from live_pages(follow, _MESSAGES, limit, tokens, live)
 
     def SearchMessages(
         self, request: store_pb2.SearchMessagesRequest, context: grpc.ServicerContext

@@ -8,6 +8,7 @@ from flue_grpc import limits
 from flue_grpc.cancel import NEVER, Cancel
 from flue_grpc.store import idempotency, memory, memory_search, message_search, messages, sessions
 from flue_grpc.store.database import Database
+from flue_grpc.store.following import Follow
 from flue_grpc.store.messages import FROM_START
 from flue_grpc.store.values import DEFAULT_SETTINGS
 
@@ -153,6 +154,11 @@ class Store:
     ) -> Iterator[Placed[Message]]:
         """List a session's messages after a place, oldest first; see messages.list_messages."""
         return messages.list_messages(self._database.readers, session_id, after, images, cancel)
+
+    def follow(self, session_id: str, after: MessageCursor, images: Images) -> Follow:
+        """Follow a session from a place on; to be closed."""
+        subscription = self.changes.subscribe(session_id)
+        return Follow(self._database.readers, subscription, after, images)
 
     def search_messages(
         self,

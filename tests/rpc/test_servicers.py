@@ -17,6 +17,7 @@ from flue_grpc.agentindex.index import AgentIndex
 from flue_grpc.rpc.agentindex_service import AgentIndexService
 from flue_grpc.rpc.calls import Kind, Method
 from flue_grpc.rpc.interceptors.chain import request_to_response, request_to_stream
+from flue_grpc.rpc.interceptors.drain import Drain
 from flue_grpc.rpc.interceptors.errors import Errors
 from flue_grpc.rpc.store_service import StoreService
 from flue_grpc.services import index_settings
@@ -100,7 +101,7 @@ def real_store(tmp_path):
 
 @pytest.fixture
 def store(real_store):
-    return Caller(STORE, StoreService(real_store))
+    return Caller(STORE, StoreService(real_store, Drain()))
 
 
 @pytest.fixture
@@ -113,7 +114,7 @@ def index(tmp_path):
     pause = threading.Event()
     while opened.building:
         pause.wait(0.002)
-    yield Caller(INDEX, AgentIndexService(opened, found.settings))
+    yield Caller(INDEX, AgentIndexService(opened, found.settings, Drain()))
     opened.close()
 
 

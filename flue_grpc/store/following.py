@@ -1,0 +1,58 @@
+"""Following a session: what was appended since, again and again (contract rule 9)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flue_grpc import limits
+from flue_grpc.errors import SessionNotFoundError
+from flue_grpc.store.messages import MessageCursor, list_messages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from threading import Event
+
+    from flue_grpc.cancel import Cancel
+    from flue_grpc.listing import Placed
+    from flue_grpc.store.changes import Subscription
+    from flue_grpc.store.readers import Readers
+    from flue_grpc.store.values import Images, Message
+
+
+class Follow:
+    """One follow of one session; ``place`` is behind the last message that was pulled."""
+
+    def __init__(
+        self, readers: Readers, subscription: Subscription, place: MessageCursor, images: Images
+    ) -> None:
+        """Own the subscription, which is older than the first reading."""
+        self._readers = readers
+        self._subscription = subscription
+        self._images: Images = images
+        self.place = place
+
+    @property
+    def event(self) -> Event:
+        """What wakes the follow; anyone may set it."""
+        return self._subscription.event
+
+    def close(self) -> None:
+        """Hear nothing more; calling it again does nothing."""
+        self._subscription.close()
+
+    def news(self, cancel: Cancel) -> Iterator[Placed[Message]]:
+        """Yield what lies behind the place; raises SessionNotFoundError once it is deleted."""
+        self.event.clear()
+        cancel.check()
+        if self._subscription.is_deleted:
+            raise SessionNotFoundError("the session was deleted")
+        session_id = self._subscription.session_id
+        for placed in list_messages(self._readers, session_id, self.place, self._images, cancel):
+            self.place = MessageCursor(placed.item.id)
+            yield placed
+
+    def wait(self, cancel: Cancel) -> bool:
+        """Wait for news; False when it is time for a heartbeat."""
+        came = self.event.wait(limits.HEARTBEAT_SECONDS)
+        cancel.check()
+        return came
