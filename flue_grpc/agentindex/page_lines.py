@@ -41,11 +41,12 @@ class ReadLine(msgspec.Struct, frozen=True, gc=False):
 class Parser:
     """Makes messages of the lines of one open transcript."""
 
-    __slots__ = ("_adapter", "_checkpoints", "file")
+    __slots__ = ("_adapter", "_checkpoints", "file", "limits")
 
     def __init__(self, located: Located, file: TranscriptFile, *, is_indexed: bool) -> None:
         """``is_indexed``: the index knows this very file, not one that it replaced."""
         self.file = file
+        self.limits = located.limits
         self._adapter = located.adapter
         self._checkpoints = located.checkpoints if is_indexed else None
 
@@ -119,7 +120,7 @@ class OnwardLines:
         if skipped:
             head = msgspec.structs.replace(line, data=line.data[:skipped])
             messages = messages[len(self._parser.messages(head, context)[0]) :]
-        shown, text_bytes = cut_messages(messages)
+        shown, text_bytes = cut_messages(messages, self._parser.limits.message_text_bytes)
         self._position = end
         return ReadLine(line.offset, end, shown, text_bytes)
 
@@ -170,5 +171,5 @@ class BackwardLines:
         context = self._parser.context_before(lines[-1].offset)
         for line in reversed(lines):
             messages, context = self._parser.messages(line, context)
-            shown, text_bytes = cut_messages(messages)
+            shown, text_bytes = cut_messages(messages, self._parser.limits.message_text_bytes)
             self._lines.append(ReadLine(line.offset, line.end, shown, text_bytes))

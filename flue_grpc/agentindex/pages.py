@@ -44,7 +44,9 @@ def read_page(  # noqa: PLR0913, PLR0917  (the fields of the request)
     it cannot be read.
     """
     with _opened(located, offset, revision) as opened:
-        return _pages(located, opened, offset, direction, cancel).page(Extent(limit))
+        return _pages(located, opened, offset, direction, cancel).page(
+            Extent(limit, file_bytes=located.limits.page_file_bytes)
+        )
 
 
 def read_transcript(  # noqa: PLR0913, PLR0917  (the fields of the request)
@@ -65,11 +67,12 @@ def read_transcript(  # noqa: PLR0913, PLR0917  (the fields of the request)
     """
     with _opened(located, offset, revision) as opened:
         pages = _pages(located, opened, offset, direction, cancel)
+        file_bytes = located.limits.page_file_bytes
         left = limit or ANY_LENGTH
         wanted = limits.BATCH_START_ITEMS
         is_first = True
         while is_first or pages.goes_on(left):
-            page = pages.page(Extent(min(wanted, left), limits.BATCH_TARGET_BYTES))
+            page = pages.page(Extent(min(wanted, left), limits.BATCH_TARGET_BYTES, file_bytes))
             left -= len(page.messages)
             wanted = min(wanted * 2, limits.BATCH_MAX_ITEMS)
             is_first = False

@@ -32,7 +32,8 @@ class Target:
     """A session's transcript, and what reading its messages takes.
 
     ``context`` tells its mirror, which messages depend on; no hit shows a model.
-    ``escapes`` is what the index knows of its bytes, if anything.
+    ``escapes`` is what the index knows of its bytes, if anything. ``snippet`` is the
+    context of a hit in code points on each side.
     """
 
     summary: Summary
@@ -41,6 +42,7 @@ class Target:
     adapter: Adapter[Any]
     context: Context
     escapes: KnownEscapes = UNKNOWN
+    snippet: int = limits.SNIPPET_CODE_POINTS
 
 
 class Needle:
@@ -82,7 +84,7 @@ class Needle:
         messages, _ = target.adapter.messages(line.data, line.offset, target.context)
         for message in messages[index:]:
             if self._wanted.accepts(message):
-                snippet = literal_snippet(message.text, self._folded)
+                snippet = literal_snippet(message.text, self._folded, target.snippet)
                 if snippet is not None:
                     yield _hit(target.summary, message, snippet)
 

@@ -46,6 +46,7 @@ class Notes:
                 index=index,
                 ts=offset,
                 model=model,
+                text_size=len(text.encode()),
             )
             for index, (text, model) in enumerate(messages[:LINE_MESSAGES])
         ], Context(model)
