@@ -72,7 +72,8 @@ def test_every_transcript_is_listed_under_its_own_name(home, index):
         else:
             assert any(stem.endswith(summary.id) for stem in stems)
         assert summary.message_count > 0
-    assert [s.ended_at for s in summaries] == sorted((s.ended_at for s in summaries), reverse=True)
+    ends = [summary.ended_at for summary in summaries]
+    assert ends == sorted(ends, key=lambda end: (end is None, -(end or 0)))
     # Four files hold no message, and one of Pi's has no header (formats §4.1, §8.6).
     assert len(stems) == len(transcripts(home)) == 57
     assert (len(summaries), index.transcripts) == (57 - 5, 57 - 1)
