@@ -23,6 +23,7 @@ COMMANDS: Final = (
     "resume",
     "memory",
     "export",
+    "completion",
     "serve",
     "config",
     "health",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from flue_grpc.commands.options import configuration_of
 from flue_grpc.commands.output import CANNOT, NOTHING, complain
-from flue_grpc.errors import AlreadyRunningError
+from flue_grpc.errors import AlreadyRunningError, ConfigError
 
 if TYPE_CHECKING:
     import argparse
@@ -35,7 +35,9 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="unix:PATH or HOST:PORT (default: the one that runs, else one in this process)",
     )
-    group.add_argument("--token-file", type=Path, metavar="FILE", help="file with a bearer token")
+    group.add_argument(
+        "--token-file", dest="bearer", type=Path, metavar="FILE", help="file with a bearer token"
+    )
     group.add_argument("--ca", type=Path, metavar="FILE", help="PEM root of the server; means TLS")
     group.add_argument("--home", metavar="DIR", help="home whose transcripts are read")
     group.add_argument("--data-dir", metavar="DIR", help="directory of the Store")
@@ -71,18 +73,39 @@ def reporting(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Na
 
 
 def target_of(arguments: argparse.Namespace) -> Target | None:
-    """Find the server that was named, or the one that runs; None when there is none."""
+    """Find the server that was named, or the one that runs; None when there is none.
+
+    Raises ConfigError when what was named cannot be used.
+    """
     from flue_grpc.client.target import Target, read_token
 
-    token = read_token(arguments.token_file) if arguments.token_file else ""
-    roots = arguments.ca.read_bytes() if arguments.ca else None
-    if arguments.server:
-        return Target(address=arguments.server, token=token, root_certificates=roots)
-    configuration = configuration_of(arguments)
-    for address in configuration.settings.listen:
-        if address.startswith(_UNIX) and _answers(address.removeprefix(_UNIX)):
-            return Target(address=address, token=token)
+    if not arguments.server:
+        return _running(arguments)
+    token = read_token(arguments.bearer) if arguments.bearer else ""
+    roots = _read(arguments.ca) if arguments.ca else None
+    return Target(address=arguments.server, token=token, root_certificates=roots)
+
+
+def _running(arguments: argparse.Namespace) -> Target | None:
+    """Find a server of this configuration on this machine; only plaintext is tried."""
+    from flue_grpc.client.target import Target, read_token
+
+    settings = configuration_of(arguments).settings
+    for address in settings.listen:
+        if address.startswith(_UNIX):
+            if _answers(socket.AF_UNIX, address.removeprefix(_UNIX)):
+                return Target(address=address)
+        elif settings.tls_cert is None and _answers_tcp(address):
+            file = arguments.bearer or settings.token_path
+            return Target(address=address, token=read_token(file) if file.is_file() else "")
     return None
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
 
 
 @contextmanager
@@ -158,10 +181,21 @@ def _sweeping(client: Client) -> Iterator[Any]:
         time.sleep(_OWNER_PAUSE)
 
 
-def _answers(path: str) -> bool:
-    with socket.socket(socket.AF_UNIX) as probe:
+def _answers_tcp(address: str) -> bool:
+    from flue_grpc.listeners import TcpAddress, parse_address
+    from flue_grpc.security.addresses import is_loopback
+
+    parsed = parse_address(address)
+    if not isinstance(parsed, TcpAddress) or not is_loopback(parsed.host):
+        return False
+    family = socket.AF_INET6 if ":" in parsed.host else socket.AF_INET
+    return _answers(family, (parsed.host, parsed.port))
+
+
+def _answers(family: socket.AddressFamily, address: str | tuple[str, int]) -> bool:
+    with socket.socket(family) as probe:
         try:
-            probe.connect(path)
+            probe.connect(address)
         except OSError:
             return False
     return True

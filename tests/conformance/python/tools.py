@@ -90,7 +90,9 @@ class GrpcurlCaller(ToolCaller):
         options = ["-format-error", "-max-msg-sz", str(CLIENT_RECEIVE_BYTES)]
         options += ["-max-time", str(seconds), "-d", "@"]
         if token:
-            options += ["-H", f"authorization: Bearer {token}"]
+            options += ["-rpc-header", f"authorization: Bearer {token}"]
+        if self.options.token:
+            options += ["-reflect-header", f"authorization: Bearer {self.options.token}"]
         options += ["-cacert", self.options.ca] if self.options.ca else ["-plaintext"]
         return [self.options.command, *options, self.options.address, self.full_name(method)]
 
@@ -125,7 +127,8 @@ class BufCaller(ToolCaller):
             address = "localhost"
         if token:
             options += ["--header", f"authorization: Bearer {token}"]
-            options += ["--reflect-header", f"authorization: Bearer {token}"]
+        if self.options.token:
+            options += ["--reflect-header", f"authorization: Bearer {self.options.token}"]
         if self.options.ca:
             options += ["--cacert", self.options.ca]
             return [self.options.command, "curl", *options, self.url("https", address, method)]
