@@ -45,6 +45,18 @@ def size(value: object) -> int:
     return _within(_whole(value, wanted), wanted)
 
 
+def size_up_to(most: int) -> Callable[[object], int]:
+    """Make a reader of sizes of at most ``most`` bytes."""
+
+    def read(value: object) -> int:
+        number = size(value)
+        if number > most:
+            raise ValueError(f"a size of at most {most} bytes")
+        return number
+
+    return read
+
+
 def seconds(value: object) -> float:
     """Read a time of more than 0 seconds, fractions allowed."""
     wanted = "a number of seconds greater than 0"

@@ -22,6 +22,7 @@ from flue_grpc.setting_values import (
     path,
     seconds,
     size,
+    size_up_to,
     strings,
 )
 
@@ -217,10 +218,12 @@ class Settings:
         )
     )
     first_prompt_bytes: int = field(
-        metadata=_about(_LIMITS, size, limits.FIRST_PROMPT_BYTES, "first prompt in a summary")
-    )
-    line_bytes: int = field(
-        metadata=_about(_LIMITS, size, limits.LINE_BYTES, "longest line that is read")
+        metadata=_about(
+            _LIMITS,
+            size_up_to(limits.FIRST_PROMPT_BYTES),
+            limits.FIRST_PROMPT_BYTES,
+            "first prompt in a summary",
+        )
     )
     sweep_interval_seconds: float = field(
         metadata=_about(

@@ -72,6 +72,7 @@ class AgentIndex:
 
     def __init__(self, settings: IndexSettings) -> None:
         """Use ``AgentIndex.open``."""
+        self._limits = settings.reading
         self._adapters = {adapter.tool: adapter for adapter in ADAPTERS}
         self._roots = real_roots(ADAPTERS, settings.home, settings.env)
         parts = tuple(follower.part for follower in followers.FOLLOWERS)
@@ -304,14 +305,22 @@ class AgentIndex:
         adapter = self._adapters[entry.place.tool]
         summary = session.summary
         return Located(
-            summary.tool, summary.id, entry.path, entry.place.root, adapter, summary, checkpoints
+            summary.tool,
+            summary.id,
+            entry.path,
+            entry.place.root,
+            adapter,
+            summary,
+            checkpoints,
+            self._limits,
         )
 
     def _target(self, session: Session) -> Target:
         entry, summary = session.entry, session.summary
         context = Context(mirror=entry.record.standing.mirror)
         adapter = self._adapters[entry.place.tool]
-        return Target(summary, entry.path, entry.place.root, adapter, context)
+        snippet = self._limits.snippet_code_points
+        return Target(summary, entry.path, entry.place.root, adapter, context, snippet=snippet)
 
     def _guarded(self, items: Iterator[Item]) -> Iterator[Item]:
         """Let a damaged index file cost this call only."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from flue_grpc.agentindex.adapters.base import Context
+from flue_grpc.agentindex.settings import ReadLimits
 
 if TYPE_CHECKING:
     from flue_grpc.agentindex.adapters.base import Adapter
@@ -60,6 +61,7 @@ class Located:
     adapter: Adapter[Any]
     summary: Summary
     checkpoints: Checkpoints
+    limits: ReadLimits = field(default_factory=ReadLimits)
 
     def context_at(self, offset: int) -> tuple[int, Context]:
         """Return (position, context) for reading on from ``offset``, as in ``Checkpoints.at``."""

@@ -5,11 +5,30 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from flue_grpc.limits import SWEEP_INTERVAL_SECONDS, SWEEP_WORKER_BYTES
+from flue_grpc.limits import (
+    PAGE_FILE_BYTES,
+    PAGE_MESSAGE_TEXT_BYTES,
+    SNIPPET_CODE_POINTS,
+    SWEEP_INTERVAL_SECONDS,
+    SWEEP_WORKER_BYTES,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLimits:
+    """How much of a transcript one answer shows (behaviour B1).
+
+    ``page_file_bytes`` is the part of the file that a page reads, ``message_text_bytes``
+    the text of a message on it, ``snippet_code_points`` the context on each side of a hit.
+    """
+
+    page_file_bytes: int = PAGE_FILE_BYTES
+    message_text_bytes: int = PAGE_MESSAGE_TEXT_BYTES
+    snippet_code_points: int = SNIPPET_CODE_POINTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +47,4 @@ class IndexSettings:
     ranked: bool = True
     sweep_interval: float = SWEEP_INTERVAL_SECONDS
     worker_bytes: int = SWEEP_WORKER_BYTES
+    reading: ReadLimits = field(default_factory=ReadLimits)

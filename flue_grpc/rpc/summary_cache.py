@@ -11,6 +11,7 @@ from flue.agentindex.v1 import agent_index_pb2 as pb
 from flue_grpc import limits
 from flue_grpc.rpc.convert_agentindex import fill_summary
 from flue_grpc.rpc.sizes import TEXT_BYTES
+from flue_grpc.text.clean import cut_bytes
 
 if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
@@ -25,9 +26,15 @@ class SummaryCache:
     needs no notice. At most SUMMARY_CACHE_BYTES are kept.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, first_prompt_bytes: int = limits.FIRST_PROMPT_BYTES) -> None:
+        """Cut first prompts at ``first_prompt_bytes``."""
+        self._first_prompt_bytes = first_prompt_bytes
         self._made: dict[tuple[str, str], tuple[Summary, bytes]] = {}
         self._bytes = 0
+
+    def summary(self, summary: Summary) -> pb.Summary:
+        """Make a message of its own."""
+        return pb.Summary.FromString(self._serialised(summary))
 
     def add(self, items: RepeatedCompositeFieldContainer[pb.Summary], summary: Summary) -> int:
         """Append a summary; returns a bound of its size in the response."""
@@ -42,6 +49,7 @@ class SummaryCache:
             return made[1]
         message = pb.Summary()
         fill_summary(message, summary)
+        message.first_prompt = cut_bytes(message.first_prompt, self._first_prompt_bytes)
         data = message.SerializeToString()
         # Racing threads may miscount by what they add at once, which is little.
         if self._bytes > limits.SUMMARY_CACHE_BYTES:

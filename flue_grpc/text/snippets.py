@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from flue_grpc.text.query import Query
 
 # What is removed or folded leaves less than was taken, so more is taken than shall be left.
-_REACH: Final = 4 * SNIPPET_CODE_POINTS
+_REACH: Final = 4  # times the context
 _NOISE: Final = re.compile(rf"(?:{ANSI.pattern}|{CONTROLS.pattern}|\s)++")
 
 
@@ -37,37 +37,41 @@ class Snippet(msgspec.Struct, frozen=True):
     text_offset: int
 
 
-def literal_snippet(text: str, folded: str) -> Snippet | None:
-    """Show the first place where ``text``, folded, holds ``folded``; None where nowhere."""
+def literal_snippet(text: str, folded: str, context: int = SNIPPET_CODE_POINTS) -> Snippet | None:
+    """Show the first place where ``text``, folded, holds ``folded``; None where nowhere.
+
+    ``context`` is in code points, on each side of the match.
+    """
     start = find_folded(text, folded)
     if start < 0:
         return None
     spans = [(start, start + len(folded))]
-    reach = spans[0][1] + _REACH
+    reach = spans[0][1] + _REACH * context
     window = text[:reach]
     while (start := find_folded(window, folded, spans[-1][1])) >= 0:
         spans.append((start, start + len(folded)))
-    return snippet(text, spans)
+    return snippet(text, spans, context)
 
 
-def ranked_snippet(text: str, query: Query) -> Snippet | None:
+def ranked_snippet(text: str, query: Query, context: int = SNIPPET_CODE_POINTS) -> Snippet | None:
     """Show where the most terms of ``query`` stand close together; None where none does."""
-    spans = best_window(occurrences(text, query.required), 2 * SNIPPET_CODE_POINTS)
-    return snippet(text, spans) if spans else None
+    spans = best_window(occurrences(text, query.required), 2 * context)
+    return snippet(text, spans, context) if spans else None
 
 
-def snippet(text: str, spans: Sequence[tuple[int, int]]) -> Snippet:
-    """Show the first of ``spans`` with what is round it.
+def snippet(text: str, spans: Sequence[tuple[int, int]], context: int) -> Snippet:
+    """Show the first of ``spans`` with ``context`` code points on each side of it.
 
     ``spans`` are half-open, in code points of ``text``, sorted and disjoint, at least one.
     """
     first, end = spans[0]
-    low = min(first, _after_escape(text, max(0, first - _REACH)))
-    high = min(len(text), end + _REACH)
+    reach = _REACH * context
+    low = min(first, _after_escape(text, max(0, first - reach)))
+    high = min(len(text), end + reach)
     line = _Line(text[low:high])
     shown = [line.span(a - low, b - low) for a, b in spans if b <= high]
-    left = max(0, shown[0][0] - SNIPPET_CODE_POINTS)
-    right = shown[0][1] + SNIPPET_CODE_POINTS
+    left = max(0, shown[0][0] - context)
+    right = shown[0][1] + context
     left, right = line.trimmed(left, right)
     inside = [(a, b) for a, b in shown if left <= a < b <= right]
     cut = line.text[left:right]
