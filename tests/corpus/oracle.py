@@ -121,19 +121,12 @@ def moment(value: object) -> int | None:
         text = value.strip()
         if re.fullmatch("[0-9]+", text):
             return moment(Number(text))
-        match = re.fullmatch(
-            r"(\d{4}-\d\d-\d\d).(\d\d:\d\d:\d\d)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)?", text
-        )
-        if not match:
-            return None
-        day, clock, digits, zone = match.groups()
-        zone = "+00:00" if (zone or "Z") in "Zz" else zone
         try:
-            when = datetime.fromisoformat(f"{day}T{clock}{zone}")
+            when = datetime.fromisoformat(text.upper())
         except ValueError:
             return None
-        seconds = (when - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(seconds=1)
-        time = seconds * 10**6 + int(((digits or "") + "000000")[:6])
+        when = when if when.tzinfo else when.replace(tzinfo=UTC)
+        time = (when - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
     elif isinstance(value, Number):
         number = Fraction(str(value))
         if number < 0:

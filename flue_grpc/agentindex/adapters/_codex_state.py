@@ -188,8 +188,8 @@ def _take_totals(
         # A fork may begin with its parent's total, before it has used anything.
         if state.origin.is_fork and not state.has_turns and last and is_zero(last):
             is_own = False
-    tokens = state.counter.take(info.total_token_usage)
-    if not is_own or tokens is NO_TOKENS:
+    tokens = state.counter.take(info.total_token_usage, is_own=is_own)
+    if tokens == NO_TOKENS:
         return undone
     ts, tokens = time_of(line.timestamp), state.tally.add(tokens)
     return (*undone, LineUsage(ts, state.context.model, tokens))

@@ -18,24 +18,30 @@ if TYPE_CHECKING:
 
 
 class Counter(msgspec.Struct):
-    """The total of the last event: what the next one adds is the difference.
+    """The total of the last event, and what all own ones added: what follows is the difference.
 
-    A total that falls has started again from zero, so all of it is new.
+    A total that falls has started again from zero, so all of it is new. A cache count may
+    fall alone; then ``added`` can be below zero for a while, which counts as zero.
     """
 
     known: TokenUsage = NO_TOKENS
     input: int = 0
     output: int = 0
+    added: TokenUsage = NO_TOKENS
 
-    def take(self, totals: Totals) -> TokenUsage:
-        """Take in a new total; return what it adds to the one before."""
-        read, write = totals.cached_input_tokens or 0, _cache_write(totals)
+    def take(self, totals: Totals, *, is_own: bool) -> TokenUsage:
+        """Take in a new total; return what it adds, nothing if it is inherited."""
+        total = tokens_of(totals)
         total_input, output = totals.input_tokens or 0, totals.output_tokens or 0
-        total = TokenUsage(max(total_input - read - write, 0), output, read, write)
         is_reset = total_input < self.input or output < self.output
-        added = total if is_reset else minus(total, self.known)
+        step = total if is_reset else minus(total, self.known)
         self.known, self.input, self.output = total, total_input, output
-        return NO_TOKENS if added == NO_TOKENS else added
+        if not is_own or step == NO_TOKENS:
+            return NO_TOKENS
+        before, self.added = self.added, self.added + step
+        if not (_is_negative(before) or _is_negative(self.added)):
+            return step
+        return minus(maximum(self.added, NO_TOKENS), maximum(before, NO_TOKENS))
 
 
 class Provisional(msgspec.Struct):
@@ -66,23 +72,25 @@ def raise_turn(turn: str, totals: Totals, ledger: Ledger) -> TokenUsage:
     digest = blake2b(turn.encode(), digest_size=8).digest()
     key = int.from_bytes(digest, "little", signed=True)
     known = ledger.get(key) or NO_TOKENS
-    raised = maximum(known, Counter().take(totals))
-    added = minus(raised, known)
-    if added == NO_TOKENS:
+    raised = maximum(known, tokens_of(totals))
+    if raised == known:
         return NO_TOKENS
     ledger.put(key, raised)
-    return added
+    return minus(raised, known)
+
+
+def tokens_of(totals: Totals) -> TokenUsage:
+    """Return counts in disjoint buckets: Codex's input has both cache counts in it."""
+    read = totals.cached_input_tokens or 0
+    write = totals.cache_write_input_tokens or totals.cache_creation_input_tokens or 0
+    uncached = max((totals.input_tokens or 0) - read - write, 0)
+    return TokenUsage(uncached, totals.output_tokens or 0, read, write)
 
 
 def is_zero(totals: Totals) -> bool:
     """Say whether an event tells of no tokens at all."""
-    return not (
-        totals.input_tokens
-        or totals.cached_input_tokens
-        or totals.output_tokens
-        or _cache_write(totals)
-    )
+    return not totals.input_tokens and tokens_of(totals) == NO_TOKENS
 
 
-def _cache_write(totals: Totals) -> int:
-    return totals.cache_write_input_tokens or totals.cache_creation_input_tokens or 0
+def _is_negative(tokens: TokenUsage) -> bool:
+    return (tokens.input | tokens.output | tokens.cache_read | tokens.cache_write) < 0

@@ -1,0 +1,377 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from flue_grpc.agentindex.adapters._tally import add_exactly
+from flue_grpc.agentindex.adapters.base import Context, Source
+from flue_grpc.agentindex.values import Resume
+from tests.unit.agentindex.reading import Reading, as_bytes
+
+ID = "019b0000-0000-7000-8000-00000000000b"
+THREE = 1_767_323_045_000_000  # 2026-01-02T03:04:05Z
+IMAGE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+
+
+def stamp(at):
+    return f"2026-01-02T03:{4 + (5 + at) // 60:02}:{(5 + at) % 60:02}.000Z"
+
+
+def header(**members):
+    value = {
+        "type": "session",
+        "version": 3,
+        "id": ID,
+        "timestamp": stamp(0),
+        "cwd": "/home/dev/shop",
+    }
+    return value | members
+
+
+def entry(kind, at=0, /, **members):
+    return {"type": kind, "timestamp": stamp(at)} | members
+
+
+def message(role, content=None, at=0, /, **members):
+    return entry("message", at, message={"role": role, "content": content} | members)
+
+
+def text(value):
+    return {"type": "text", "text": value}
+
+
+def usage(total=None, **counts):
+    return counts | ({} if total is None else {"cost": {"input": 0, "total": total}})
+
+
+def read(*lines):
+    reading = Reading("pi", header(), *lines)
+    reading.check_laws()
+    return reading
+
+
+def test_a_plain_session():
+    blocks = [
+        {"type": "thinking", "thinking": "Look.", "thinkingSignature": "s"},
+        text("Checking."),
+        {"type": "toolCall", "id": "tc1", "name": "read", "arguments": {"path": "src/pay.py"}},
+    ]
+    spent = usage(0.0006, input=10, output=20, cacheRead=5, cacheWrite=2, totalTokens=37)
+    reading = read(
+        entry("model_change", 0, provider="anthropic", modelId="claude-x"),
+        message("user", [text("Why does checkout time out?"), IMAGE], 1),
+        message("assistant", blocks, 4, model="claude-opus-4-5", usage=spent, stopReason="toolUse"),
+        message(
+            "toolResult",
+            [text("timeout=1"), IMAGE],
+            5,
+            toolCallId="tc1",
+            toolName="read",
+            isError=True,
+        ),
+        entry("session_info", 9, name="Checkout bug"),
+    )
+    assert reading.said == [
+        ("user", "text", "Why does checkout time out?"),
+        ("user", "text", "[image]"),
+        ("assistant", "thinking", "Look."),
+        ("assistant", "text", "Checking."),
+        ("assistant", "tool_call", '{"path":"src/pay.py"}'),
+        ("user", "tool_result", "timeout=1\n[image]"),
+    ]
+    call, result = reading.messages[4:]
+    assert (call.tool_name, call.call_id, call.model) == ("read", "tc1", "claude-opus-4-5")
+    assert (result.tool_name, result.call_id, result.is_error, result.model) == (
+        "read",
+        "tc1",
+        True,
+        "",
+    )
+    summary = reading.summary
+    assert (summary.id, summary.cwd) == (ID, "/home/dev/shop")
+    assert (summary.title, summary.first_prompt) == ("Checkout bug", "Why does checkout time out?")
+    assert (summary.started_at, summary.ended_at) == (THREE + 10**6, THREE + 5 * 10**6)
+    assert (summary.message_count, summary.tool_call_count, summary.prompt_count) == (6, 1, 2)
+    assert summary.models == ("claude-opus-4-5",)
+    assert reading.tokens == (10, 20, 5, 2)
+    assert summary.cost_usd == 0.0006
+    assert summary.resume == Resume("pi", ("--session", ID), "/home/dev/shop")
+    assert (summary.tool_version, summary.git_branch, summary.parent_id) == ("", "", "")
+    assert [(u.model, u.message_count, u.cost_usd) for u in reading.usage] == [
+        ("", 2, None),
+        ("claude-opus-4-5", 3, 0.0006),
+        ("", 1, None),
+    ]
+
+
+SKILL = '<skill name="x" location="/s">\nbody\n</skill>'
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (message("user", "a string"), [("user", "a string")]),
+        (message("user", f"{SKILL}\n\nuse it"), [("system", SKILL), ("user", "use it")]),
+        (message("user", ["bare", None, 7, text(""), text(5)]), [("user", "bare")]),
+        (message("assistant", "old"), [("assistant", "old")]),
+        (message("assistant", [{"type": "thinking", "thinking": "x", "redacted": True}]), []),
+        (
+            message("assistant", [], stopReason="aborted", errorMessage="stopped"),
+            [("system", "stopped")],
+        ),
+        (message("assistant", [], stopReason="error", errorMessage="boom"), [("system", "boom")]),
+        (message("assistant", [], stopReason="stop", errorMessage="x"), []),
+        (
+            message("assistant", [text("a")], stopReason="error", errorMessage="x"),
+            [("assistant", "a")],
+        ),
+        (message("toolResult", "plain"), [("user", "plain")]),
+        (message("toolResult"), [("user", "")]),
+        (
+            message("bashExecution", command="git status", output="clean"),
+            [("system", "$ git status\nclean")],
+        ),
+        (message("bashExecution", command="true", output=""), [("system", "$ true")]),
+        (message("custom", "Injected", display=False), [("system", "Injected")]),
+        (message("hookMessage", [text("from a hook")]), [("system", "from a hook")]),
+        (message("branchSummary", summary="Tried A."), [("system", "Tried A.")]),
+        (message("compactionSummary", summary="So far."), [("system", "So far.")]),
+        (entry("custom_message", content="Injected context"), [("system", "Injected context")]),
+        (
+            entry("custom_message", content=[text("a"), text("b")]),
+            [("system", "a"), ("system", "b")],
+        ),
+        (
+            entry("compaction", summary="Found.", retainedTail=[{"role": "user", "content": "x"}]),
+            [("system", "Found.")],
+        ),
+        (entry("branch_summary", summary="Tried A."), [("system", "Tried A.")]),
+        (entry("branch_summary", summary=""), []),
+        (entry("custom", data={"content": "x"}), []),
+        (entry("label", label="good"), []),
+        (entry("thinking_level_change", thinkingLevel="high"), []),
+        (message("future", "x"), []),
+        (entry("message", message=None), []),
+        (entry("message", message="x"), []),
+    ],
+)
+def test_messages_by_line_and_role(line, expected):
+    assert [(role, words) for role, _, words in read(line).said] == expected
+
+
+def test_tool_calls_of_every_shape():
+    calls = [{"type": "toolCall", "name": "a", "arguments": "raw"}, {"type": "toolCall"}]
+    assert read(message("assistant", calls)).said == [
+        ("assistant", "tool_call", "raw"),
+        ("assistant", "tool_call", ""),
+    ]
+
+
+def test_times_come_from_the_entry_or_else_from_the_message():
+    lines = [
+        message("user", "a", timestamp=1_767_323_046_000),
+        {
+            "type": "message",
+            "message": {"role": "user", "content": "b", "timestamp": 1_767_323_046_000},
+        },
+        {
+            "type": "message",
+            "timestamp": "?",
+            "message": {"role": "user", "content": "c", "timestamp": None},
+        },
+    ]
+    assert [m.ts for m in read(*lines).messages] == [THREE, THREE + 10**6, None]
+
+
+def test_the_model_is_that_of_the_answer_or_else_the_chosen_one():
+    reading = Reading(
+        "pi",
+        header(modelId="m-0"),
+        message("assistant", [text("a")]),
+        entry("model_change", modelId="m-1"),
+        message("assistant", [text("b")]),
+        message("assistant", [text("c")], model="m-2"),
+        entry("model_change", modelId="m-3"),
+    )
+    reading.check_laws()
+    assert [m.model for m in reading.messages] == ["m-0", "m-1", "m-2"]
+    assert reading.summary.models == ("m-0", "m-1", "m-2")
+    assert reading.adapter.context(reading.state) == Context("m-3")
+    page, _ = reading.adapter.messages(
+        as_bytes(message("assistant", [text("d")])), 5, Context("m-3")
+    )
+    assert [(m.model, m.offset) for m in page] == [("m-3", 5)]
+
+
+@pytest.mark.parametrize(
+    ("prompts", "expected"),
+    [
+        ([[text("a "), IMAGE, text("b")]], "a b"),
+        ([[IMAGE], "later"], "[image]"),
+        ([SKILL, "typed"], "typed"),
+        ([SKILL + "\n\nuse it"], "use it"),
+        ([], ""),
+    ],
+)
+def test_the_first_prompt(prompts, expected):
+    assert read(*(message("user", prompt) for prompt in prompts)).summary.first_prompt == expected
+
+
+def test_the_last_name_that_shows_is_the_title():
+    names = [entry("session_info", name=name) for name in ("one", " two \nx", "", "  ", None, 5)]
+    assert read(message("user", "hi"), *names).summary.title == "two"
+    assert read(message("user", "hi"), *names[2:]).summary.title == "hi"
+
+
+@pytest.mark.parametrize(
+    ("spent", "expected"),
+    [
+        (usage(input=1, output=2, cacheRead=3, cacheWrite=4, totalTokens=99), (1, 2, 3, 4)),
+        (usage(totalTokens=99), (99, 0, 0, 0)),
+        (usage(totalTokens=99, output=0), (0, 0, 0, 0)),
+        (usage(input=1, cache={"read": 3, "write": 4}), (1, 0, 3, 4)),
+        (usage(input=1, cacheRead=0, cache={"read": 3, "write": 4}), (1, 0, 0, 4)),
+        (usage(input=1, cacheCreation=7), (1, 0, 0, 7)),
+        (usage(input="1", output=2.0, cacheRead=-3, cacheWrite=None), (1, 2, 0, 0)),
+        ("x", (0, 0, 0, 0)),
+        (None, (0, 0, 0, 0)),
+    ],
+)
+def test_tokens_in_every_spelling(spent, expected):
+    assert read(message("assistant", [], usage=spent)).tokens == expected
+
+
+def test_tokens_and_costs_of_every_line_that_has_them():
+    reading = read(
+        message("assistant", [], usage=usage(0.5, input=1)),
+        message("toolResult", [], usage=usage(0.25, input=10)),
+        entry("compaction", summary="x", usage=usage(0.125, input=100)),
+        entry("branch_summary", usage=usage(input=1000)),
+        message("user", "x", usage=usage(9, input=9)),
+        entry("custom", usage=usage(9, input=9)),
+    )
+    assert reading.tokens == (1111, 0, 0, 0)
+    assert reading.summary.cost_usd == 0.875
+
+
+def test_an_entry_that_is_repeated_is_counted_once_and_shown_twice():
+    line = message("assistant", [text("a")], usage=usage(0.5, input=1)) | {"id": "00000004"}
+    other = message("assistant", [text("b")], usage=usage(0.5, input=1)) | {"id": "00000005"}
+    reading = read(line, line, other, line)
+    assert (reading.tokens, reading.summary.cost_usd) == ((2, 0, 0, 0), 1.0)
+    assert reading.texts == ["a", "a", "b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("costs", "expected"),
+    [
+        ([None], None),
+        ([0], 0.0),
+        ([0.1] * 10, 1.0),
+        ([1e8, 1e-9, -1, "2", 1e-9], 1e8 + 2e-9),
+        ([1e300, 1e10], None),
+        ([True, [], {}], None),
+    ],
+)
+def test_cost_is_what_is_recorded(costs, expected):
+    lines = [message("assistant", [], usage=usage(cost, input=1)) for cost in costs]
+    reading = read(*lines)
+    assert reading.summary.cost_usd == expected
+    recorded = [u.cost_usd for u in reading.usage if u.cost_usd is not None]
+    assert (math.fsum(recorded) if recorded else None) == expected
+
+
+@pytest.mark.parametrize("literal", [b"1e999", b"NaN", b"-Infinity"])
+def test_a_cost_that_is_no_number_is_none(literal):
+    line = as_bytes(message("assistant", [], usage=usage(77, input=1))).replace(b"77", literal)
+    assert read(line[:-1]).summary.cost_usd is None
+
+
+def test_a_cost_without_a_total_is_not_recorded():
+    line = message("assistant", [], usage={"input": 1, "cost": {"input": 0.5, "output": 0.5}})
+    assert read(line).summary.cost_usd is None
+
+
+def test_adding_in_any_order_gives_the_exact_sum():
+    numbers = [1e16, 1.0, -1e16, 0.1, 1e-12, 3.3, 1e16, -1e16]
+    for step in range(len(numbers)):
+        partials: list[float] = []
+        for number in numbers[step:] + numbers[:step]:
+            add_exactly(partials, number)
+        assert math.fsum(partials) == math.fsum(numbers)
+
+
+HELLO = message("user", "hello")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [HELLO],
+        [HELLO, header()],
+        [entry("custom"), header(), HELLO],
+        [b'{"type":"session","id":', HELLO],
+        [{"type": "title"}, HELLO],
+        [],
+        [b"", b"junk"],
+    ],
+)
+def test_a_file_without_a_header_is_no_session(lines):
+    reading = Reading("pi", *lines)
+    assert reading.summary is None
+    assert reading.usage == []
+
+
+@pytest.mark.parametrize(
+    "before", [[], [b"", b"junk", b"[1]"], [{"type": "title", "title": "x"}], [b"\xef\xbb\xbf"]]
+)
+def test_the_header_is_the_first_line_that_parses(before):
+    reading = Reading("pi", *before, header(), HELLO, header(id="second", cwd="/x"))
+    assert (reading.summary.id, reading.summary.cwd) == (ID, "/home/dev/shop")
+    assert reading.summary.message_count == 1
+
+
+@pytest.mark.parametrize(
+    ("header_id", "file_id", "expected"),
+    [
+        (ID, "x", ID),
+        (None, "x", "x"),
+        (5, "x", "x"),
+        ("$(rm -rf ~)", "x", "x"),
+        ("-c", "x", "x"),
+        ("../a", "x", "x"),
+        ("a\nb", "x", "x"),
+        ("a" * 129, "x", "x"),
+        ("a\n", "x", "x"),
+        ("", "-x", None),
+        (None, "a b", None),
+    ],
+)
+def test_only_harmless_ids_are_taken(header_id, file_id, expected):
+    reading = Reading("pi", header(id=header_id), HELLO, source=Source("pi", file_id))
+    summary = reading.summary
+    assert (summary.id if summary else None) == expected
+
+
+def test_a_session_of_the_first_version():
+    reading = Reading(
+        "pi",
+        {"type": "session", "id": ID, "timestamp": stamp(25), "provider": "x", "modelId": "m-1"},
+        message("user", [text("hello")], -4),
+        message(
+            "assistant",
+            [],
+            2,
+            model="gpt-test",
+            usage=usage(0, input=0),
+            stopReason="aborted",
+            errorMessage="stopped",
+        ),
+        message("hookMessage", "from a hook", 60),
+    )
+    reading.check_laws()
+    summary = reading.summary
+    assert (summary.started_at, summary.ended_at) == (THREE - 4 * 10**6, THREE - 4 * 10**6)
+    assert (summary.cwd, summary.resume, summary.cost_usd) == ("", None, 0.0)
+    assert summary.models == ("gpt-test",)
