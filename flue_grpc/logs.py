@@ -86,6 +86,7 @@ def start_logging(settings: Settings, stream: TextIO) -> None:
         logging.getLogger(ACCESS).setLevel(logging.WARNING)
     # grpcio would write the text of exceptions, which may quote content.
     logging.getLogger("grpc").setLevel(logging.CRITICAL)
+    logging.getLogger("watchfiles").setLevel(logging.WARNING)
     logging.captureWarnings(capture=True)
 
 
