@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 _HITS: Final = Shape(
     pb.SearchResponse, lambda response: response.hits, convert.add_hit, reports_progress=True
 )
-_EVENTS: Final = Shape(pb.WatchResponse, lambda response: response.events, convert.add_event)
 _ROWS: Final = Shape(pb.UsageResponse, lambda response: response.rows, convert.add_row)
 
 
@@ -50,8 +49,12 @@ class AgentIndexService(agent_index_pb2_grpc.AgentIndexServicer):
         self._drain = drain
         self._index = index
         self._settings = settings
+        self._cache = SummaryCache(settings.first_prompt_bytes)
         self._summaries = Shape(
-            pb.SnapshotResponse, lambda response: response.summaries, SummaryCache().add
+            pb.SnapshotResponse, lambda response: response.summaries, self._cache.add
+        )
+        self._events = Shape(
+            pb.WatchResponse, lambda response: response.events, self._cache.add_event
         )
 
     def Snapshot(
@@ -75,9 +78,8 @@ class AgentIndexService(agent_index_pb2_grpc.AgentIndexServicer):
     ) -> pb.ResolveResponse:
         """Return one session."""
         del context
-        response = pb.ResolveResponse()
-        convert.fill_summary(response.summary, self._index.resolve(request.tool, request.id))
-        return response
+        summary = self._index.resolve(request.tool, request.id)
+        return pb.ResolveResponse(summary=self._cache.summary(summary))
 
     def ReadPage(
         self, request: pb.ReadPageRequest, context: grpc.ServicerContext
@@ -184,14 +186,14 @@ class AgentIndexService(agent_index_pb2_grpc.AgentIndexServicer):
             tuple(request.tools), request.cwd, include_subagents=request.include_subagents
         )
         with closing(self._index.watch(wanted)) as watch, live.waking(watch.event):
-            for response in grouped(watch.backlog(live), _EVENTS):
+            for response in grouped(watch.backlog(live), self._events):
                 response.building = self._index.building
                 yield response
             yield pb.WatchResponse(caught_up=True, building=self._index.building)
             while True:
                 if not watch.wait(live):
                     yield pb.WatchResponse(caught_up=True, building=self._index.building)
-                for response in grouped(watch.changes(live), _EVENTS):
+                for response in grouped(watch.changes(live), self._events):
                     response.caught_up = True
                     response.building = self._index.building
                     yield response

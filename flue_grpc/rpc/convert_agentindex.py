@@ -72,7 +72,7 @@ SEARCH_MODES: Final[Mapping[int, SearchMode]] = MappingProxyType(
         pb.SEARCH_MODE_RANKED: "ranked",
     }
 )
-_EVENT_TYPES: Final = MappingProxyType(
+EVENT_TYPES: Final[Mapping[type[SessionEvent], int]] = MappingProxyType(
     {
         Added: pb.EVENT_TYPE_ADDED,
         Updated: pb.EVENT_TYPE_UPDATED,
@@ -136,16 +136,6 @@ def add_ranked_hit(items: Hits, hit: Hit) -> int:
     target, size = _add_hit(items, hit)
     target.score = hit.score
     return size
-
-
-def add_event(items: Events, event: SessionEvent) -> int:
-    """Append a change of the list; a removal has only the tool and id of its session."""
-    target = items.add(type=_EVENT_TYPES[type(event)])
-    if isinstance(event, Removed):
-        target.summary.tool, target.summary.id = event.tool, event.id
-        return SCALARS_BYTES + text_bytes(event.tool, event.id)
-    fill_summary(target.summary, event.summary)
-    return target.ByteSize()
 
 
 def add_row(items: Rows, row: UsageRow) -> int:

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 
 from flue.agentindex.v1 import agent_index_pb2 as pb
 from flue_grpc import limits
-from flue_grpc.rpc.convert_agentindex import fill_summary
-from flue_grpc.rpc.sizes import TEXT_BYTES
+from flue_grpc.agentindex.watching import Removed
+from flue_grpc.rpc.convert_agentindex import EVENT_TYPES, fill_summary
+from flue_grpc.rpc.sizes import SCALARS_BYTES, TEXT_BYTES, text_bytes
 from flue_grpc.text.clean import cut_bytes
 
 if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
     from flue_grpc.agentindex.values import Summary
+    from flue_grpc.agentindex.watching import SessionEvent
 
 
 class SummaryCache:
@@ -35,6 +37,18 @@ class SummaryCache:
     def summary(self, summary: Summary) -> pb.Summary:
         """Make a message of its own."""
         return pb.Summary.FromString(self._serialised(summary))
+
+    def add_event(
+        self, items: RepeatedCompositeFieldContainer[pb.SessionEvent], event: SessionEvent
+    ) -> int:
+        """Append a change of the list; a removal has only the tool and id of its session."""
+        target = items.add(type=EVENT_TYPES[type(event)])
+        if isinstance(event, Removed):
+            target.summary.tool, target.summary.id = event.tool, event.id
+            return SCALARS_BYTES + text_bytes(event.tool, event.id)
+        data = self._serialised(event.summary)
+        target.summary.MergeFromString(data)
+        return SCALARS_BYTES + len(data)
 
     def add(self, items: RepeatedCompositeFieldContainer[pb.Summary], summary: Summary) -> int:
         """Append a summary; returns a bound of its size in the response."""
