@@ -39,6 +39,46 @@ def test_limits_of_pages(make_flue):
     assert [count(limit) for limit in (0, 1, 4, 5, 6, 200)] == [3, 1, 4, 5, 5, 5]
 
 
+def test_limits_of_what_is_shown(make_flue):
+    flue = make_flue(
+        page_message_text_bytes=10,
+        page_file_bytes=3000,
+        snippet_code_points=5,
+        first_prompt_bytes=12,
+        search_default=2,
+        search_max=3,
+        search_bytes=1,
+    )
+    words = "0123456789 needle 0123456789"
+    for number in range(6):
+        homes.write_session(
+            flue.home, number, [homes.user_line(number, words, n) for n in range(40)]
+        )
+    flue.start().swept()
+    named = {"tool": "claude", "id": homes.session_id(0)}
+    page = flue.index.ReadPage(ai.ReadPageRequest(**named)).page
+    assert {message.text for message in page.messages} == {"0123456789"}
+    assert all(message.truncated for message in page.messages)
+    assert 1 < len(page.messages) < 40
+    assert page.next <= 3000
+    assert flue.index.Resolve(ai.ResolveRequest(**named)).summary.first_prompt == words[:12]
+    [listed] = flue.index.Snapshot(ai.SnapshotRequest())
+    assert {summary.first_prompt for summary in listed.summaries} == {words[:12]}
+    watch = flue.index.Watch(ai.WatchRequest())
+    assert {event.summary.first_prompt for event in next(watch).events} == {words[:12]}
+    watch.cancel()
+
+    def search(**fields):
+        found = list(flue.index.Search(ai.SearchRequest(query="needle", **fields)))
+        return found, [hit for response in found for hit in response.hits]
+
+    assert len(search(max_bytes=1 << 40)[1]) == 2
+    assert len(search(limit=100, max_bytes=1 << 40)[1]) == 3
+    found, hits = search(limit=3)
+    assert found[-1].truncated
+    assert hits[0].snippet == "6789 needle 0123"
+
+
 def test_budgets(make_flue):
     flue = make_flue(unary_calls=7, finite_streams=8, live_streams=9).start()
     budgets = flue.server.services.runtime.budgets.by_kind
