@@ -8,7 +8,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from flue_grpc.commands.options import configuration_of
 from flue_grpc.commands.output import CANNOT, NOTHING, complain
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _UNIX: Final = "unix:"
 _OWNER_SECONDS: Final = 5.0  # another command may own the index for that long
-_OWNER_PAUSE: Final = 0.05
+_PAUSE: Final = 0.05
 
 
 def add_connection(parser: argparse.ArgumentParser) -> None:
@@ -47,14 +47,21 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
 @contextmanager
 def transcripts(arguments: argparse.Namespace) -> Iterator[Client]:
     """Connect for what concerns transcripts; the Store is not touched."""
-    with _connected(arguments, _without_store) as client:
+    with _connected(arguments, _without_store, _sweep_runs) as client:
+        yield client
+
+
+@contextmanager
+def ranked_transcripts(arguments: argparse.Namespace) -> Iterator[Client]:
+    """Connect for a search by rank, whose index is filled after the transcripts are read."""
+    with _connected(arguments, _without_store, _ranking_runs) as client:
         yield client
 
 
 @contextmanager
 def store(arguments: argparse.Namespace) -> Iterator[Client]:
     """Connect for what concerns the Store."""
-    with _connected(arguments, _with_store) as client:
+    with _connected(arguments, _with_store, _nothing_runs) as client:
         yield client
 
 
@@ -110,7 +117,9 @@ def _read(path: Path) -> bytes:
 
 @contextmanager
 def _connected(
-    arguments: argparse.Namespace, adapt: Callable[[Configuration, Path], Configuration]
+    arguments: argparse.Namespace,
+    adapt: Callable[[Configuration, Path], Configuration],
+    still_runs: Callable[[Client], bool],
 ) -> Iterator[Client]:
     from flue_grpc.client import Client
     from flue_grpc.client.target import socket_target
@@ -128,7 +137,7 @@ def _connected(
         server = _start(replace(configuration, settings=settings))
         try:
             with Client(socket_target(path)) as client:
-                _wait_for_sweep(client)
+                _wait_while(still_runs, client)
                 yield client
         finally:
             server.stop()
@@ -156,29 +165,38 @@ def _start(configuration: Configuration) -> Server:
         except AlreadyRunningError:
             if time.monotonic() > end:
                 raise
-            time.sleep(_OWNER_PAUSE)
+            time.sleep(_PAUSE)
         else:
             server.start()
             return server
 
 
-def _wait_for_sweep(client: Client) -> None:
-    """Wait until the transcripts have been read, and show that it goes on."""
+def _wait_while(still_runs: Callable[[Client], bool], client: Client) -> None:
+    """Wait until a server of our own knows everything, and show that it is at work."""
+    if not still_runs(client):
+        return
     from flue_grpc.commands.progress import spinner
 
-    with spinner("reading transcripts") as spin:
-        for response in _sweeping(client):
-            spin(f"{response.hidden_subagents} subagents hidden")
+    with spinner("reading transcripts"):
+        while still_runs(client):
+            time.sleep(_PAUSE)
 
 
-def _sweeping(client: Client) -> Iterator[Any]:
-    while True:
-        snapshot = client.agentindex.snapshot(limit=1)
-        for response in snapshot.responses():
-            if not response.building:
-                return
-            yield response
-        time.sleep(_OWNER_PAUSE)
+def _nothing_runs(client: Client) -> bool:
+    del client
+    return False
+
+
+def _sweep_runs(client: Client) -> bool:
+    return any(response.building for response in client.agentindex.snapshot(limit=1).responses())
+
+
+def _ranking_runs(client: Client) -> bool:
+    from flue.agentindex.v1 import agent_index_pb2 as pb
+
+    # Any word tells whether the index is complete.
+    hits = client.agentindex.search("a", mode=pb.SEARCH_MODE_RANKED, limit=1)
+    return any(response.building for response in hits.responses())
 
 
 def _answers_tcp(address: str) -> bool:

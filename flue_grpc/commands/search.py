@@ -5,7 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Final
 
-from flue_grpc.commands.connection import add_connection, reporting, transcripts
+from flue_grpc.commands.connection import (
+    add_connection,
+    ranked_transcripts,
+    reporting,
+    transcripts,
+)
 from flue_grpc.commands.filters import add_filters, filters_of
 from flue_grpc.commands.output import (
     NOTHING,
@@ -65,7 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
     from flue.agentindex.v1 import agent_index_pb2 as pb
 
     mode = pb.SEARCH_MODE_RANKED if arguments.is_ranked else pb.SEARCH_MODE_SUBSTRING
-    with transcripts(arguments) as client:
+    connect = ranked_transcripts if arguments.is_ranked else transcripts
+    with connect(arguments) as client:
         hits = client.agentindex.search(
             arguments.query,
             filters_of(arguments),

@@ -9,13 +9,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-import re
 from typing import TYPE_CHECKING, Final
 
 from flue.agentindex.v1 import agent_index_pb2 as pb
 from flue_grpc.render.amounts import money, short_number, size, total_tokens
 from flue_grpc.render.html_style import STYLE
-from flue_grpc.text.clean import strip_ansi
+from flue_grpc.render.safe import for_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,9 +22,6 @@ if TYPE_CHECKING:
 _BUCKETS: Final = ("input", "output", "cache_read", "cache_write")
 _BAR_UNITS: Final = 1000
 _SUMMARY_CODE_POINTS: Final = 120
-
-# HTML forbids these; a reader would see nothing where they stood.
-_INVALID: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def to_html(summary: pb.Summary, messages: Iterable[pb.Message]) -> Iterator[str]:
@@ -37,8 +33,11 @@ def to_html(summary: pb.Summary, messages: Iterable[pb.Message]) -> Iterator[str
 
 
 def escape(text: str) -> str:
-    """Escape text for HTML, in content and in quoted attributes."""
-    return html.escape(_INVALID.sub("\ufffd", strip_ansi(text)))
+    """Escape text for HTML, in content and in quoted attributes.
+
+    Control characters, which HTML forbids, and overrides of direction are made visible.
+    """
+    return html.escape(for_terminal(text))
 
 
 def policy() -> str:

@@ -13,7 +13,8 @@ from typing import Final
 
 from flue_grpc.text.clean import strip_ansi
 
-_BIDI: Final = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+# Overrides and isolates only: the marks that Arabic and Hebrew need turn nothing.
+_BIDI: Final = "\u202a-\u202e\u2066-\u2069"
 _LINE_ENDS: Final = "\u0085\u2028\u2029"
 
 # Tab and line feed alone move a cursor as a reader expects.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from flue_grpc.render.safe import as_json, for_cell, for_line, for_terminal
 
-FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 NASTY = st.text(st.sampled_from("ab \t\r\n\x07\x1b[]0;31m\\\x9b\x9d\x7f\x85\x00\u202e\u2028é数"))
 
 
