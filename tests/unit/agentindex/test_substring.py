@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from flue_grpc import limits
 from flue_grpc.agentindex import pages
 from flue_grpc.agentindex.hit_filter import HitFilter
 from flue_grpc.agentindex.substring import SubstringSearch, search
@@ -179,3 +180,14 @@ def test_a_line_above_the_cap_is_not_held(library, monkeypatch):
     assert [hit.text_offset for hit in library.hits("red")] == [0, 0]
     assert len(library.hits('""}}')) == 0
     assert [len(call) for call in run(library, "red", 1)] == [0, 1, 1]
+
+
+def test_a_match_is_found_wherever_reading_stops_between_two_reads(library):
+    window = limits.SCAN_WINDOW_BYTES
+    for shift in range(-14, 3):
+        fill = window - len(note()) + shift
+        library.write("a", note("x" * fill + "needle", "é" * 3))
+        assert len(library.hits("needle")) == 1, shift
+        assert len(library.hits("ééé")) == 1
+        library.write("a", note("x" * fill + "éé"))
+        assert len(library.hits("éé")) == 1, shift

@@ -38,6 +38,15 @@ def test_one_call_makes_progress_however_small_its_budget(library):
     assert [len(call) for call in calls] == [1, 1, 1, 1]
 
 
+def test_a_line_above_the_cap_does_not_hold_a_small_budget_up(library, monkeypatch):
+    monkeypatch.setattr("flue_grpc.agentindex.scanner.LINE_BYTES", 200_000)
+    library.write("a", note("x" * 1_000_000), note("red"))
+    library.write("b", note("red"))
+    assert [len(call) for call in run(library, "red", 1)] == [0, 1, 1]
+    *_, last = library.search("red", max_bytes=1)
+    assert last.bytes_scanned < 400_000
+
+
 def test_the_last_possible_hit_leaves_nothing_to_go_on_with(library):
     library.write("a", note("red"))
     size = library.path("a").stat().st_size
