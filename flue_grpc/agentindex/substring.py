@@ -19,7 +19,6 @@ from flue_grpc import limits
 from flue_grpc.agentindex.catalog import sort_key
 from flue_grpc.agentindex.opening import open_transcript
 from flue_grpc.agentindex.substring_scan import Needle
-from flue_grpc.agentindex.transcript_file import TranscriptFile
 from flue_grpc.agentindex.values import Hit
 from flue_grpc.errors import TranscriptNotFoundError
 from flue_grpc.listing import Cursor, Pause, Placed, Stop
@@ -153,16 +152,15 @@ class _Search:
     def _steps(
         self, opened: OpenTranscript, target: Target, start: SubstringCursor
     ) -> Iterator[Step]:
-        file = TranscriptFile(opened, self._cancel)
         begin = position = start.offset or 0
-        for step in self._needle.look(file, target, begin, start.index, self._cancel):
+        for step in self._needle.look(opened, target, begin, start.index, self._cancel):
             if isinstance(step, Hit):
                 self._pace.hold()
                 yield Placed(step, _at(start, step.offset, step.index + 1, opened))
                 continue
             self._scanned += max(0, step.position - position)
             position = max(position, step.position)
-            if self._is_spent and begin < step.resume and position < file.size:
+            if self._is_spent and begin < step.resume and position < opened.size:
                 yield Stop(_at(start, step.resume, 0, opened), self._scanned)
                 return
             if self._pace.is_due():

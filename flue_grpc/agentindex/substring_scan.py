@@ -10,6 +10,7 @@ from flue_grpc.agentindex.escapes import UNKNOWN, KnownEscapes
 from flue_grpc.agentindex.matchers import matcher_for
 from flue_grpc.agentindex.prefilter import derive
 from flue_grpc.agentindex.scanner import Scanned, candidate_lines
+from flue_grpc.agentindex.transcript_file import TranscriptFile
 from flue_grpc.agentindex.values import Hit
 from flue_grpc.errors import EmptyQueryError, QueryTooLongError
 from flue_grpc.text.casefold import fold_text
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from flue_grpc.agentindex.adapters.base import Adapter, Context
     from flue_grpc.agentindex.hit_filter import HitFilter
     from flue_grpc.agentindex.lines import Line
-    from flue_grpc.agentindex.transcript_file import TranscriptFile
+    from flue_grpc.agentindex.opening import OpenTranscript
+    from flue_grpc.agentindex.records import FileKey
     from flue_grpc.agentindex.values import Message, Summary
     from flue_grpc.cancel import Cancel
     from flue_grpc.text.snippets import Snippet
@@ -32,8 +34,8 @@ class Target:
     """A session's transcript, and what reading its messages takes.
 
     ``context`` tells its mirror, which messages depend on; no hit shows a model.
-    ``escapes`` is what the index knows of its bytes, if anything. ``snippet`` is the
-    context of a hit in code points on each side.
+    ``escapes`` is what the index knows of the bytes of the file that ``key`` tells.
+    ``snippet`` is the context of a hit in code points on each side.
     """
 
     summary: Summary
@@ -43,6 +45,14 @@ class Target:
     context: Context
     escapes: KnownEscapes = UNKNOWN
     snippet: int = limits.SNIPPET_CODE_POINTS
+    key: FileKey | None = None
+
+    def known_of(self, opened: OpenTranscript) -> KnownEscapes:
+        """Return what is known of an open file: nothing if it changed since the sweep."""
+        key = self.key
+        if key is None or (key.size, key.mtime_ns) != (opened.size, opened.mtime_ns):
+            return UNKNOWN
+        return self.escapes if key.inode == opened.inode else UNKNOWN
 
 
 class Needle:
@@ -65,13 +75,14 @@ class Needle:
         self._wanted = wanted
 
     def look(
-        self, file: TranscriptFile, target: Target, start: int, index: int, cancel: Cancel
+        self, opened: OpenTranscript, target: Target, start: int, index: int, cancel: Cancel
     ) -> Iterator[Hit | Scanned]:
         """Yield hits from message ``index`` of the line at ``start``, and how far it is.
 
         Raises as ``TranscriptFile``.
         """
-        for step in candidate_lines(file, start, self._matcher, target.escapes):
+        file, known = TranscriptFile(opened, cancel), target.known_of(opened)
+        for step in candidate_lines(file, start, self._matcher, known):
             if isinstance(step, Scanned):
                 yield step
                 continue

@@ -39,9 +39,10 @@ class Library:
         self._tids += 1
         path = self.path(name)
         facts = summary(name, size=path.stat().st_size, ended_at=10**9 - self._tids)
+        status = path.stat()
         record = Record(
             Source("notes", name),
-            FileKey(0, self._tids, 0, 0),
+            FileKey(status.st_size, status.st_mtime_ns, status.st_ino, status.st_mode),
             Standing(0, b"", mirror=False, trail=Trail(), full_blocks=0),
             replace(facts, **fields),
         )
@@ -51,8 +52,15 @@ class Library:
 
     def target(self, session):
         entry = session.entry
-        context, root = Context(), entry.place.root
-        return Target(session.summary, entry.path, root, self.adapter, context, self.escapes)
+        return Target(
+            session.summary,
+            entry.path,
+            entry.place.root,
+            self.adapter,
+            Context(),
+            self.escapes,
+            key=entry.record.key,
+        )
 
     def search(self, query, after=None, max_bytes=limits.SEARCH_BYTES, cancel=NEVER, **wanted):
         request = SubstringSearch(query, HitFilter(**wanted), max_bytes)

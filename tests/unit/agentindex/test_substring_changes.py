@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from flue_grpc.agentindex.escapes import Escape, KnownEscapes
 from flue_grpc.agentindex.substring import SubstringCursor
 from flue_grpc.agentindex.transcript_file import TranscriptFile
 from flue_grpc.listing import Placed
@@ -124,3 +125,16 @@ def test_new_sessions_are_left_to_the_next_search(library):
     after = cursor_after(library, 1)
     library.write("c", note("red"))
     assert [hit.id for hit in library.hits("red", after=after)] == ["b"]
+
+
+def test_what_is_known_of_a_file_is_not_believed_of_what_it_became(library):
+    path = library.write("a", note("p\u00e9le", "pole"))
+    library.escapes = KnownEscapes(Escape.NONE, 10**6)
+    hidden = path.read_bytes().replace(b"pole", rb"\u0070ole")
+    assert len(library.hits("pole")) == 1
+    path.write_bytes(hidden + b" " * 5)
+    assert len(library.hits("pole")) == 1
+    os.utime(path, ns=(0, 0))
+    library.index("a")
+    # Now the index is wrong about this very file, and is believed.
+    assert library.hits("pole") == []
