@@ -174,6 +174,7 @@ RANKED_NEAR_ROWS: Final = 50_000  # held to settle a run of near ties; far above
 FOLLOW_LATENCY_SECONDS: Final = 0.25
 EVENT_STEP_MS: Final = 20  # of quiet that ends a group of file events
 EVENT_GROUP_MS: Final = 100  # a group waits no longer: well below the latency of a follow
+EVENT_CHECK_MS: Final = 200  # between looks whether a root appeared or vanished
 EVENT_DOUBT_SECONDS: Final = 60.0  # then a sweep finds what events may have missed
 EVENT_RETRY_SECONDS: Final = 60.0  # polling tries for file events again
 POLL_SECONDS: Final = 0.1  # between looks at followed files, where there are no events

@@ -14,6 +14,7 @@ import msgspec
 
 from flue_grpc.agentindex.changes import Changes, SessionKey, Stamps
 from flue_grpc.agentindex.family import Family
+from flue_grpc.agentindex.followed_files import FollowedFiles
 from flue_grpc.agentindex.records import Entry
 from flue_grpc.agentindex.values import Summary
 
@@ -68,6 +69,7 @@ class Catalog:
     def __init__(self) -> None:
         """Start empty."""
         self.changes = Changes()
+        self.followed = FollowedFiles()
         self.known: Known = {}
         self._entries: dict[str, Entry] = {}
         self._rivals: dict[SessionKey, list[Entry]] = {}
@@ -138,7 +140,9 @@ class Catalog:
 
     def apply(self, entries: Iterable[Entry], vanished: Iterable[str] = ()) -> None:
         """Take in parsed files and drop vanished paths, then tell who watches."""
-        self.changes.publish(self._apply(entries, vanished, {}))
+        parsed, dropped = tuple(entries), tuple(vanished)
+        self.changes.publish(self._apply(parsed, dropped, {}))
+        self.followed.wake((*(entry.path for entry in parsed), *dropped))
 
     def _apply(
         self, entries: Iterable[Entry], vanished: Iterable[str], stamps: dict[int, int]

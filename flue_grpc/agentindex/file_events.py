@@ -72,7 +72,6 @@ class FileEvents:
             except Exception:  # noqa: BLE001 - a thread that ended would make every event late
                 _log.exception("listening to file events failed; it begins again")
                 self._stopping.wait(limits.POLL_SWEEP_SECONDS)
-            self._on_doubt()
 
     def _listen_or_poll(self, present: Sequence[str]) -> None:
         silent = next((path for path in present if _is_silent(path)), None)
@@ -92,12 +91,17 @@ class FileEvents:
         """
         if not present:
             self._enter("events", "")
-            while not self._stopping.wait(1.0) and not self._has_moved(present):
-                pass
+            while not self._stopping.wait(limits.EVENT_CHECK_MS / 1000):
+                if self._has_moved(present):
+                    return
             return
+        is_sure = False
         doubt_at = time.monotonic() + limits.EVENT_DOUBT_SECONDS
         for paths in self._batches(present):
-            self._enter("events", "")
+            if self._enter("events", "") or not is_sure:
+                # Only now is it certain that the kernel watches: before, all may have changed.
+                self._on_doubt()
+                is_sure = True
             if paths:
                 self._tell(paths)
             elif self._has_moved(present) or time.monotonic() >= doubt_at:
@@ -112,7 +116,7 @@ class FileEvents:
             debounce=limits.EVENT_GROUP_MS,
             step=limits.EVENT_STEP_MS,
             stop_event=self._stopping,
-            rust_timeout=1000,
+            rust_timeout=limits.EVENT_CHECK_MS,
             yield_on_timeout=True,
             raise_interrupt=False,
             force_polling=False,

@@ -53,6 +53,12 @@ class FollowedFiles:
         for event in events:
             event.set()
 
+    def wake_all(self) -> None:
+        """Wake every follower."""
+        with self._lock:
+            paths = tuple(self._events)
+        self.wake(paths)
+
     def changed(self) -> list[str]:
         """Look at every followed file; return those that differ from the last time."""
         with self._lock:

@@ -21,7 +21,6 @@ from flue_grpc.agentindex.catalog import Catalog
 from flue_grpc.agentindex.discovery import real_roots
 from flue_grpc.agentindex.file_events import FileEvents
 from flue_grpc.agentindex.follow import Follow
-from flue_grpc.agentindex.followed_files import FollowedFiles
 from flue_grpc.agentindex.index_file import open_index_file
 from flue_grpc.agentindex.located import Located, no_checkpoints
 from flue_grpc.agentindex.snapshots import SnapshotView, count_hidden, list_sessions
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from flue_grpc.agentindex.changes import Changes
     from flue_grpc.agentindex.file_events import Mode
     from flue_grpc.agentindex.follow import Beginning
+    from flue_grpc.agentindex.followed_files import FollowedFiles
     from flue_grpc.agentindex.index_file import IndexFile
     from flue_grpc.agentindex.settings import IndexSettings
     from flue_grpc.agentindex.snapshots import SnapshotCursor, SnapshotFilter
@@ -90,9 +90,8 @@ class AgentIndex:
                 settings.worker_bytes,
                 self._sweeper.mend,
             )
-            self.followed = FollowedFiles()
             self._events = FileEvents(
-                self.directories, self.followed, self.refresh, self.refresh_all
+                self.directories, self.followed, self.refresh, self._look_everywhere
             )
         except BaseException:
             self._file.close()
@@ -171,6 +170,11 @@ class AgentIndex:
     def refresh_all(self) -> None:
         """Sweep soon, however long ago the last sweep was."""
         self._sweeper.demand()
+
+    @property
+    def followed(self) -> FollowedFiles:
+        """The transcripts that somebody follows."""
+        return self._catalog.followed
 
     @property
     def file_events(self) -> Mode:
@@ -286,6 +290,10 @@ class AgentIndex:
     def _on_swept(self) -> None:
         self._background.wake()
 
+    def _look_everywhere(self) -> None:
+        self.followed.wake_all()
+        self._sweeper.demand()
+
     def _session(self, tool: str, session_id: str) -> Session:
         if tool not in self._adapters:
             raise UnknownToolError("no adapter has this tool", "tool", {"tool": tool})
@@ -320,7 +328,15 @@ class AgentIndex:
         context = Context(mirror=entry.record.standing.mirror)
         adapter = self._adapters[entry.place.tool]
         snippet = self._limits.snippet_code_points
-        return Target(summary, entry.path, entry.place.root, adapter, context, snippet=snippet)
+        return Target(
+            summary,
+            entry.path,
+            entry.place.root,
+            adapter,
+            context,
+            snippet=snippet,
+            key=entry.record.key,
+        )
 
     def _guarded(self, items: Iterator[Item]) -> Iterator[Item]:
         """Let a damaged index file cost this call only."""

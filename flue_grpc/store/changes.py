@@ -66,6 +66,12 @@ class Changes:
             self._followers[session_id].add(subscription)
         return subscription
 
+    @property
+    def followers(self) -> int:
+        """How many subscriptions are open."""
+        with self._lock:
+            return sum(map(len, self._followers.values()))
+
     def unsubscribe(self, subscription: Subscription) -> None:
         """Forget a follower."""
         with self._lock:
