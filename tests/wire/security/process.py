@@ -74,6 +74,7 @@ class Product:
                 umask=umask,
             )
         self.addresses = []
+        self._expected = max(1, given.count("--listen"))
 
     def _environment(self):
         return {
@@ -99,13 +100,13 @@ class Product:
         return port
 
     def wait_ready(self):
-        """Read the addresses that it prints, then wait until the first one serves."""
-        for line in self.process.stdout:
+        """Read the addresses that it prints, one line each."""
+        while len(self.addresses) < self._expected:
+            line = self.process.stdout.readline()
             found = re.fullmatch(r"flue-grpc listens on (\S+)\n", line)
-            if found is None:
-                return self
+            assert found, f"{line} {self.process.poll()}: {self.log.read_text()}"
             self.addresses.append(found[1])
-        raise AssertionError(f"it ended with {self.process.wait()}: {self.log.read_text()}")
+        return self
 
     def channel(self, address=None, **options):
         pairs = [("grpc.use_local_subchannel_pool", 1), *options.items()]

@@ -190,8 +190,8 @@ def test_the_line_to_paste_brings_the_token(tmp_path):
     """As printed, with buf, which finds the methods by reflection."""
     buf = Path(sys.executable).with_name("buf")
     with running("--listen", "127.0.0.1:0") as product:
-        lines = [product.process.stdout.readline()]
-        (line,) = (line.strip() for line in lines if "buf curl" in line)
+        lines = [product.process.stdout.readline().strip() for _ in range(2)]
+        (line,) = (line for line in lines if line.startswith("buf curl "))
         done = subprocess.run(
             ["bash", "-c", line.replace("buf", str(buf), 1)],
             cwd=tmp_path,
