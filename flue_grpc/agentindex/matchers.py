@@ -65,11 +65,12 @@ class EveryByte:
 class PlainMatcher:
     """Looks for each needle in turn."""
 
-    __slots__ = ("_found", "_literal", "_patterns", "_prefilter", "_searches")
+    __slots__ = ("_found", "_literal", "_patterns", "_prefilter", "_relevant", "_searches")
 
     def __init__(self, prefilter: Prefilter) -> None:
         """Look for what ``prefilter`` says."""
         self._prefilter = prefilter
+        self._relevant = prefilter.relevant
         self._literal = prefilter.literal
         self._patterns: dict[int, tuple[_Search, ...]] = {}
         self._searches: list[Callable[[int], int]] = []
@@ -77,7 +78,8 @@ class PlainMatcher:
 
     def load(self, window: bytes, kinds: int) -> None:
         """Take the next window; it is searched only for what its kinds call for."""
-        if kinds & _CONTROL and self._prefilter.needs & _CONTROL and not has_controls(window):
+        kinds &= self._relevant
+        if kinds & _CONTROL and not has_controls(window):
             kinds &= ~_CONTROL
         patterns = self._patterns.get(kinds)
         if patterns is None:
@@ -103,16 +105,18 @@ class PlainMatcher:
 class HyperscanMatcher:
     """Looks for all needles in one pass; needs the ``fast`` extra."""
 
-    __slots__ = ("_databases", "_ends", "_prefilter")
+    __slots__ = ("_databases", "_ends", "_prefilter", "_relevant")
 
     def __init__(self, prefilter: Prefilter) -> None:
         """Look for what ``prefilter`` says."""
         self._prefilter = prefilter
+        self._relevant = prefilter.relevant
         self._databases: dict[int, Any] = {}
         self._ends: list[int] = []
 
     def load(self, window: bytes, kinds: int) -> None:
         """Take the next window and scan it."""
+        kinds &= self._relevant
         database = self._databases.get(kinds)
         if database is None:
             database = self._databases[kinds] = _compile(self._prefilter, kinds)

@@ -29,11 +29,13 @@ ANY_LENGTH: Final = 1 << 62
 class ReadLine(msgspec.Struct, frozen=True, gc=False):
     """A line, or a part of one, as a page shows it.
 
-    ``end`` is where parsing goes on, ``text_bytes`` the UTF-8 size of all its texts.
+    ``end`` is where parsing goes on, ``size`` the bytes of file that it took, and
+    ``text_bytes`` the UTF-8 size of all its texts.
     """
 
     offset: int
     end: int
+    size: int
     messages: tuple[Message, ...]
     text_bytes: int
 
@@ -107,7 +109,7 @@ class OnwardLines:
 
     def _release(self, allow: int) -> ReadLine | None:
         held = self._held
-        if held is None or held.end - held.offset > allow:
+        if held is None or held.size > allow:
             return None
         self._held = None
         return held
@@ -122,7 +124,7 @@ class OnwardLines:
             messages = messages[len(self._parser.messages(head, context)[0]) :]
         shown, text_bytes = cut_messages(messages, self._parser.limits.message_text_bytes)
         self._position = end
-        return ReadLine(line.offset, end, shown, text_bytes)
+        return ReadLine(line.offset, end, end - line.offset - skipped, shown, text_bytes)
 
 
 class BackwardLines:
@@ -146,7 +148,7 @@ class BackwardLines:
         """Return the line before; None when none is left or it has more than ``allow`` bytes."""
         if not self._lines:
             self._read_some(allow)
-        if not self._lines or self._lines[-1].end - self._lines[-1].offset > allow:
+        if not self._lines or self._lines[-1].size > allow:
             return None
         return self._lines.pop()
 
@@ -172,4 +174,5 @@ class BackwardLines:
         for line in reversed(lines):
             messages, context = self._parser.messages(line, context)
             shown, text_bytes = cut_messages(messages, self._parser.limits.message_text_bytes)
-            self._lines.append(ReadLine(line.offset, line.end, shown, text_bytes))
+            size = line.end - line.offset
+            self._lines.append(ReadLine(line.offset, line.end, size, shown, text_bytes))

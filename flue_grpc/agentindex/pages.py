@@ -97,7 +97,7 @@ def read_message(
 def read_line(located: Located, offset: int, revision: str, cancel: Cancel) -> Sequence[Message]:
     """Return the messages of the line that begins at ``offset``, with whole texts.
 
-    None where no line begins, or one above LINE_BYTES. Raises as ``read_page``.
+    Empty where no line begins, or one above LINE_BYTES. Raises as ``read_page``.
     """
     with _opened(located, offset, revision) as opened:
         file = TranscriptFile(opened, cancel)

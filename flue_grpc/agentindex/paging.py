@@ -116,7 +116,7 @@ def _take(lines: OnwardLines | BackwardLines, extent: Extent) -> list[ReadLine]:
             break
         if not taken:
             allow = extent.file_bytes
-        allow = max(0, allow - (line.end - line.offset))
+        allow = max(0, allow - line.size)
         taken.append(line)
     return taken
 

@@ -62,6 +62,11 @@ class Prefilter(msgspec.Struct, frozen=True):
         """Whether the query has nothing to look for in bytes."""
         return not self.literal and not self.pattern
 
+    @property
+    def relevant(self) -> int:
+        """The kinds of escape on which ``patterns`` depends."""
+        return int(self.needs | Escape.WIDE) if self.escaped else int(self.needs)
+
     def patterns(self, kinds: int) -> tuple[bytes, ...]:
         """Return the regular expressions to look for in bytes with these kinds of escape."""
         needs = self.needs & kinds

@@ -145,6 +145,26 @@ def test_a_candidate_has_to_hold_the_rest_of_the_query_too():
         assert wanted.admits(b"... AX ... " + hidden)
 
 
+def test_without_the_extra_the_standard_library_searches(monkeypatch):
+    def missing(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr(matchers, "import_module", missing)
+    matchers.has_hyperscan.cache_clear()
+    try:
+        assert isinstance(matchers.matcher_for(derive("needle")), matchers.PlainMatcher)
+    finally:
+        matchers.has_hyperscan.cache_clear()
+    assert isinstance(matchers.matcher_for(derive('""}}')), matchers.EveryByte)
+
+
+@pytest.mark.skipif(not matchers.has_hyperscan(), reason="needs the extra `fast`")
+def test_with_the_extra_it_searches_for_all_but_the_shortest():
+    assert isinstance(matchers.matcher_for(derive("needle")), matchers.HyperscanMatcher)
+    assert isinstance(matchers.matcher_for(derive("\u4e2d")), matchers.HyperscanMatcher)
+    assert isinstance(matchers.matcher_for(derive("xy")), matchers.PlainMatcher)
+
+
 # --- nothing is lost ---
 
 CALL = b'{"type":"response_item","payload":{"type":"function_call","name":"f","arguments":%s}}'
