@@ -20,7 +20,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     the server names in RetryInfo is never undercut.
     """
 
-    attempts: int = 6
+    attempts: int = 8
     first_wait: float = 0.1
     longest_wait: float = 2.0
 

@@ -122,25 +122,44 @@ def _connected(
     still_runs: Callable[[Client], bool],
 ) -> Iterator[Client]:
     from flue_grpc.client import Client
-    from flue_grpc.client.target import socket_target
 
-    # A server that runs may have another home than the one that was named.
-    named = target_of(arguments) if arguments.server or not arguments.home else None
-    if named is not None:
-        with Client(named) as client:
+    target = _first_choice(arguments)
+    if target is not None:
+        with Client(target) as client:
             yield client
         return
     with tempfile.TemporaryDirectory(prefix="flue-grpc-") as directory:
-        path = Path(directory) / "flue.sock"
-        configuration = adapt(configuration_of(arguments), path.parent)
-        settings = replace(configuration.settings, listen=(f"{_UNIX}{path}",))
-        server = _start(replace(configuration, settings=settings))
-        try:
-            with Client(socket_target(path)) as client:
-                _wait_while(still_runs, client)
-                yield client
-        finally:
-            server.stop()
+        configuration = adapt(configuration_of(arguments), Path(directory))
+        in_process = _in_process(arguments, configuration, Path(directory))
+        with in_process as target, Client(target) as client:
+            _wait_while(still_runs, client)
+            yield client
+
+
+def _first_choice(arguments: argparse.Namespace) -> Target | None:
+    """Prefer a server that runs, unless it may have another home than the one named."""
+    if arguments.home and not arguments.data_dir and not arguments.server:
+        return None
+    return target_of(arguments)
+
+
+@contextmanager
+def _in_process(
+    arguments: argparse.Namespace, configuration: Configuration, directory: Path
+) -> Iterator[Target]:
+    """Serve from this process, or find the server that owns the files after all."""
+    from flue_grpc.client.target import Target, socket_target
+
+    path = directory / "flue.sock"
+    settings = replace(configuration.settings, listen=(f"{_UNIX}{path}",))
+    server = _start(arguments, replace(configuration, settings=settings))
+    if isinstance(server, Target):
+        yield server
+        return
+    try:
+        yield socket_target(path)
+    finally:
+        server.stop()
 
 
 def _without_store(configuration: Configuration, directory: Path) -> Configuration:
@@ -155,7 +174,11 @@ def _with_store(configuration: Configuration, directory: Path) -> Configuration:
     return configuration
 
 
-def _start(configuration: Configuration) -> Server:
+def _start(arguments: argparse.Namespace, configuration: Configuration) -> Server | Target:
+    """Start a server, or return the one that runs; another command may own the files for a while.
+
+    Raises AlreadyRunningError when they stay taken and nobody answers.
+    """
     from flue_grpc.server import Server
 
     end = time.monotonic() + _OWNER_SECONDS
@@ -163,6 +186,9 @@ def _start(configuration: Configuration) -> Server:
         try:
             server = Server(configuration)
         except AlreadyRunningError:
+            running = _running(arguments)
+            if running is not None:
+                return running
             if time.monotonic() > end:
                 raise
             time.sleep(_PAUSE)

@@ -28,7 +28,7 @@ const (
 	// its envelope.
 	ReceiveBytes = 36 << 20
 
-	attempts    = 6
+	attempts    = 8
 	firstWait   = 100 * time.Millisecond
 	longestWait = 2 * time.Second
 )

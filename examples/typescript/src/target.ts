@@ -15,7 +15,7 @@ export interface Target {
 /** What a client of the Store allows: a message of 32 MiB and its envelope. */
 export const RECEIVE_BYTES = 36 * 1024 * 1024;
 
-const ATTEMPTS = 6;
+const ATTEMPTS = 8;
 const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 2000;
 

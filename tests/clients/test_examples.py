@@ -1,0 +1,234 @@
+"""The examples of every language against a real server, and after a broken stream."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from flue_grpc.client import connect
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+LANGUAGES = ("python", "go", "connect", "grpc-js")
+CODEX = "019f1f1f-0000-7000-8000-00000000000a"
+
+# Compilers and package managers keep their caches where they always are.
+ENVIRONMENT = dict(os.environ)
+
+
+def run(command, directory=ROOT, **environment):
+    return subprocess.run(
+        command, cwd=directory, env={**ENVIRONMENT, **environment}, capture_output=True, text=True,
+        check=True, timeout=300,
+    ).stdout  # fmt: skip
+
+
+def toolchain(name):
+    found = shutil.which(name)
+    if found is None:
+        if os.environ.get("CI"):
+            pytest.fail(f"{name} is not installed, and CI runs every example")
+        pytest.skip(f"{name} is not installed")
+    return found
+
+
+def built_go():
+    output = ROOT / ".cache" / "examples" / "go"
+    run([toolchain("go"), "build", "-o", f"{output}/", "./list", "./search", "./follow"],
+        EXAMPLES / "go")  # fmt: skip
+    return {name: [str(output / name)] for name in ("list", "search", "follow")}
+
+
+def built_typescript():
+    npm, package = toolchain("npm"), EXAMPLES / "typescript"
+    if not (package / "node_modules/typescript").is_dir():
+        run([npm, "ci", "--no-audit", "--no-fund", "--loglevel=error"], package)
+    run([npm, "run", "--silent", "build"], package)
+    return toolchain("node"), package / "dist"
+
+
+def programs(language):
+    """Build what has to be built, and name the commands that list, search and follow."""
+    if language == "python":
+        files = {"list": "list_sessions.py", "search": "search.py", "follow": "follow.py"}
+        return {k: [sys.executable, str(EXAMPLES / "python" / f)] for k, f in files.items()}
+    if language == "go":
+        return built_go()
+    node, dist = built_typescript()
+    if language == "connect":
+        return {name: [node, str(dist / f"{name}.js")] for name in ("list", "search", "follow")}
+    main = str(dist / "grpc-js-main.js")
+    return {name: [node, main, name] for name in ("list", "search", "follow")}
+
+
+class CuttingProxy:
+    """Passes bytes on between a socket of its own and the server's, until they are cut."""
+
+    def __init__(self, path, target):
+        self._target = target
+        self._sockets = []
+        self.connections = 0
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(path))
+        self._listener.listen()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut(self):
+        """End every connection that there is; new ones are taken."""
+        sockets, self._sockets = self._sockets, []
+        for each in sockets:
+            each.shutdown(socket.SHUT_RDWR)
+
+    def close(self):
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self.cut()
+
+    def _accept(self):
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            server = socket.socket(socket.AF_UNIX)
+            server.connect(str(self._target))
+            self.connections += 1
+            self._sockets += [client, server]
+            for ends in ((client, server), (server, client)):
+                threading.Thread(target=self._pass, args=ends, daemon=True).start()
+
+    def _pass(self, source, sink):
+        try:
+            while data := source.recv(65_536):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+
+@pytest.fixture
+def server(base, home):
+    """A server's socket; the process ends in order."""
+    path = base / "flue.sock"
+    log = (base / "server.log").open("wb")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "flue_grpc", "serve", "--home", str(home),
+         "--data-dir", str(base / "data"), "--listen", f"unix:{path}",
+         "--sweep-interval-seconds", "0.2"],
+        stdout=subprocess.PIPE, stderr=log, text=True, cwd=ROOT,
+    )  # fmt: skip
+    assert process.stdout.readline() == f"flue-grpc listens on unix:{path}\n"
+    yield path
+    process.terminate()
+    process.communicate(timeout=30)
+    log.close()
+    assert process.returncode == 0
+
+
+@pytest.fixture
+def ready(server):
+    """The server has read every transcript."""
+    with connect(f"unix:{server}") as client:
+        while len(list(client.agentindex.snapshot())) < 3:
+            pass
+    return server
+
+
+def await_session(server, name):
+    with connect(f"unix:{server}") as client:
+        while name not in {summary.id for summary in client.agentindex.snapshot()}:
+            pass
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_listing_and_searching(language, ready):
+    commands = programs(language)
+    address = f"unix:{ready}"
+    listed = [line.split("\t") for line in run(commands["list"], FLUE_ADDRESS=address).splitlines()]
+    assert [(row[1], row[3]) for row in listed] == [
+        ("codex", "4 messages"), ("claude", "5 messages"), ("pi", "5 messages"),
+    ]  # fmt: skip
+    assert listed[0][2] == CODEX
+    found = run([*commands["search"], "TIMEOUT"], FLUE_ADDRESS=address).splitlines()
+    assert len(found) == 4
+    tool, session, offset, snippet = found[1].split("\t")
+    assert (tool, session, int(offset) > 0) == ("codex", CODEX, True)
+    assert snippet[1:-1] == "The gateway [timeout] is 9 s now."
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_following_goes_on_after_a_broken_stream(language, ready, base, pi_session):
+    commands = programs(language)
+    session = pi_session("followed", "first", "second")
+    await_session(ready, "followed")
+    proxy = CuttingProxy(base / "proxy.sock", ready)
+    process = subprocess.Popen(
+        [*commands["follow"], "pi", "followed"],
+        stdout=subprocess.PIPE, text=True,
+        env={**ENVIRONMENT, "FLUE_ADDRESS": f"unix:{base}/proxy.sock"},
+    )  # fmt: skip
+
+    def texts(count):
+        return [process.stdout.readline().rstrip("\n").split("\t")[2][1:-1] for _ in range(count)]
+
+    try:
+        assert texts(2) == ["first", "second"]
+        session.say("third")
+        assert texts(1) == ["third"]
+        for number in range(3):
+            proxy.cut()
+            session.say(f"after cut {number}", f"and again {number}")
+            assert texts(2) == [f"after cut {number}", f"and again {number}"]
+        assert proxy.connections == 4
+    finally:
+        process.kill()
+        process.communicate()
+        proxy.close()
+
+
+def shell_lines(readme):
+    blocks = re.findall(r"```sh\n(.*?)```", readme.read_text("utf-8"), re.DOTALL)
+    return [line for block in blocks for line in block.splitlines()]
+
+
+def first_line_of(command, directory, **environment):
+    """Run a command that has no end of its own until its first line is there."""
+    process = subprocess.Popen(
+        ["bash", "-c", command], cwd=directory, env={**ENVIRONMENT, **environment},
+        stdout=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+        return process.stdout.readline()
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+@pytest.mark.parametrize("language", ["python", "go", "typescript"])
+def test_the_commands_of_the_readme_work_as_pasted(language, ready):
+    if language != "python":
+        toolchain({"go": "go", "typescript": "npm"}[language])
+    first, *lines = shell_lines(EXAMPLES / language / "README.md")
+    assert first == "make serve"
+    address = f"unix:{ready}"
+    endless = [line for line in lines if line.endswith("claude SESSION_ID")]
+    finite = "\n".join(line for line in lines if line not in endless)
+    shown = run(["bash", "-ec", finite], FLUE_ADDRESS=address).splitlines()
+    programs = len(endless)
+    assert sum(CODEX in line and "4 messages" in line for line in shown) == programs
+    assert sum("[timeout]" in line for line in shown) == 4 * programs
+    directory = ROOT / (lines[0].removeprefix("cd ") if lines[0].startswith("cd ") else ".")
+    for line in endless:
+        command = line.replace("claude SESSION_ID", f"codex {CODEX}")
+        followed = first_line_of(command, directory, FLUE_ADDRESS=address)
+        assert "USER" in followed
+        assert "Raise the gateway timeout" in followed
