@@ -47,6 +47,8 @@ def _store(store: Store, database: Path) -> Iterator[Reading]:
 def _index(index: AgentIndex) -> Iterator[Reading]:
     yield Reading("flue.index.transcripts", index.transcripts)
     yield Reading("flue.index.building", int(index.building))
+    yield Reading("flue.index.lagging", int(index.lags))
+    yield Reading("flue.index.polling", int(index.file_events == "polling"))
     sweeps = index.sweeps
     yield Reading("flue.index.sweeps", sweeps.finished)
     if sweeps.finished:

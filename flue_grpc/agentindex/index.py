@@ -133,6 +133,11 @@ class AgentIndex:
         return self._sweeper.building
 
     @property
+    def lags(self) -> bool:
+        """Whether what follows the summaries, such as the RANKED index, is behind them."""
+        return self._background.lags
+
+    @property
     def progress(self) -> Progress:
         """How far a large sweep has come."""
         return self._sweeper.progress

@@ -91,7 +91,9 @@ PRODUCT_INSTRUMENTS: Final = (
     Instrument("flue.store.state", "gauge", "1", "1 for the state the Store is in", ("state",)),
     Instrument("flue.index.transcripts", "gauge", "{transcript}", "Transcripts known"),
     Instrument("flue.index.building", "gauge", "1", "1 while a sweep runs"),
+    Instrument("flue.index.lagging", "gauge", "1", "1 while RANKED search is behind the summaries"),
     Instrument("flue.index.sweeps", "counter", "{sweep}", "Sweeps finished"),
     Instrument("flue.index.sweep.duration", "gauge", "s", "Duration of the last sweep"),
     Instrument("flue.index.sweep.age", "gauge", "s", "Time since the last sweep ended"),
+    Instrument("flue.index.polling", "gauge", "1", "1 while the system gives no file events"),
 )
