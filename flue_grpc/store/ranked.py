@@ -10,7 +10,7 @@ from flue_grpc.listing import Cursor
 from flue_grpc.store.connections import Row, first_row
 from flue_grpc.text.match import Verifier, lookup
 from flue_grpc.text.query import parse_plain
-from flue_grpc.text.ranking import Scored, tie_pass
+from flue_grpc.text.ranking import Scored, ranked_page, tie_pass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,24 +70,13 @@ def matches(
 ) -> tuple[list[Scored], int]:
     """Rank, near ties newest first; return at most ``limit`` matches, and how many are before.
 
-    Runs within the caller's transaction. Every write shifts all scores a little,
-    so the place is the last match itself, or its number when it is gone.
+    Runs within the caller's transaction.
     """
-    wanted = limit if after is None else after.count + limit
-    while True:
-        ranked = _ranked(connection, planned, search, wanted)
-        start = 0 if after is None else _place(ranked, after)
-        if start + limit <= wanted or len(ranked) < wanted:
-            return ranked[start : start + limit], start
-        # The place has moved down, so as many more are needed.
-        wanted = start + limit
-
-
-def _place(ranked: list[Scored], after: SearchCursor) -> int:
-    for number, match in enumerate(ranked, 1):
-        if match.id == after.id:
-            return number
-    return min(after.count, len(ranked))
+    return ranked_page(
+        lambda count: _ranked(connection, planned, search, count),
+        limit,
+        None if after is None else (after.count, after.id),
+    )
 
 
 def _ranked(connection: apsw.Connection, planned: Plan, search: Search, limit: int) -> list[Scored]:

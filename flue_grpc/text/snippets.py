@@ -59,6 +59,11 @@ def ranked_snippet(text: str, query: Query, context: int = SNIPPET_CODE_POINTS) 
     return snippet(text, spans, context) if spans else None
 
 
+def opening_snippet(text: str, context: int = SNIPPET_CODE_POINTS) -> Snippet:
+    """Show the beginning of ``text``, where what matches is nowhere in particular."""
+    return snippet(text, [(0, 0)], 2 * context)
+
+
 def snippet(text: str, spans: Sequence[tuple[int, int]], context: int) -> Snippet:
     """Show the first of ``spans`` with ``context`` code points on each side of it.
 

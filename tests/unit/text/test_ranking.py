@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flue_grpc.text.ranking import Place, Scored, is_tie, tie_pass
+from flue_grpc.text.ranking import Scored, is_tie, ranked_page, tie_pass
 
 ROWS = st.lists(
     st.tuples(
@@ -86,17 +86,49 @@ def test_the_pass_is_the_rule_cut_at_the_limit(rows, limit):
 def test_pages_put_together_are_the_whole_list(rows, sizes):
     pages, after = [], None
     for size in sizes:
-        page = list(tie_pass(rows, size, after))
-        pages += [row for row, _ in page]
+        page, start = ranked_page(lambda count: first(rows, count), size, after)
+        assert start == len(pages)
+        pages += page
         if len(page) < size:
             break
-        after = page[-1][1]
+        after = len(pages), page[-1].id
     assert pages == in_order(rows)
 
 
-def test_a_place_survives_scores_that_moved_a_little():
-    rows = [Scored(-1.0, when, when) for when in range(6)]
-    (_, _), (_, place) = tie_pass(rows, 2)
-    assert place == Place(-1.0, 4, 4)
-    moved = [Scored(-0.99, row.when, row.id) for row in rows]
-    assert [row.id for row, _ in tie_pass(moved, 2, place)] == [3, 2]
+def first(rows, count):
+    return [row for row, _ in tie_pass(rows, count)]
+
+
+def moved(*ids):
+    """Rank these ids in this order, and note how many were asked for."""
+    asked = []
+
+    def rank(count):
+        asked.append(count)
+        return [Scored(float(place), 0, number) for place, number in enumerate(ids)][:count]
+
+    return rank, asked
+
+
+def test_a_place_is_its_match_wherever_that_has_moved():
+    rank, asked = moved(9, 8, 1, 2, 3)
+    page, start = ranked_page(rank, 2, (1, 1))
+    assert ([row.id for row in page], start) == ([2, 3], 3)
+    assert asked == [3, 5]
+    rank, _ = moved(2, 1, 3, 4)
+    assert [row.id for row in ranked_page(rank, 2, (3, 2))[0]] == [1, 3]
+
+
+def test_a_place_whose_match_is_gone_is_its_number():
+    rank, _ = moved(1, 2, 4, 5)
+    page, start = ranked_page(rank, 9, (3, 3))
+    assert ([row.id for row in page], start) == ([5], 3)
+
+
+def test_a_run_comes_with_its_anchor():
+    rows = [Scored(-10.0, 1, 1), Scored(-9.0, 3, 2), Scored(-5.0, 2, 3)]
+    assert [(row.id, anchor) for row, anchor in tie_pass(rows, 9)] == [
+        (2, -10.0),
+        (1, -10.0),
+        (3, -5.0),
+    ]
