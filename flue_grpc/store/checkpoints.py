@@ -15,7 +15,10 @@ class Checkpoints:
     """Decides when the writing connection checkpoints; used by its thread alone."""
 
     def __init__(self, connection: apsw.Connection) -> None:
-        """Watch the log of ``connection``, whose automatic checkpoints are off."""
+        """Watch the log of ``connection``; its automatic checkpoints end with that.
+
+        They would make a caller wait, and hide a sync that failed.
+        """
         self._connection = connection
         self._pages = 0
         self._next = limits.CHECKPOINT_PAGES

@@ -24,8 +24,6 @@ def open_writer(path: Path, settings: StoreSettings) -> apsw.Connection:
     connection = _open(path, apsw.SQLITE_OPEN_READWRITE, settings)
     connection.execute(f"PRAGMA synchronous = {_DURABILITY[settings.durability]}")
     connection.execute(f"PRAGMA journal_size_limit = {limits.JOURNAL_BYTES}")
-    # The writer checkpoints when nobody waits for it, and learns of failed syncs.
-    connection.wal_autocheckpoint(0)
     return connection
 
 

@@ -43,6 +43,8 @@ def test_a_backup_is_one_private_file_with_everything_answered(
     os.umask(before)
     assert names(destination.parent) == ["copy.db"]
     assert destination.stat().st_mode & 0o777 == 0o600
+    # Rollback mode: it can be read where no log can be made beside it.
+    assert destination.read_bytes()[18:20] == b"\x01\x01"
     restored = Store.open(destination)
     assert [p.item.message.content for p in restored.search_messages(MessageQuery("数"))] == [
         "needle 数据"
@@ -216,7 +218,10 @@ def test_a_database_that_cannot_be_opened_is_kept_with_its_log(path, source):
     path.parent.mkdir(mode=0o700)
     path.write_text("garbage " * 1000)
     path.with_name("store.db-wal").write_text("a log")
+    path.with_name("store.db-shm").write_text("its index")
     kept = restore(source, path)
+    kept_names = ["store.db.before-restore", "store.db.before-restore-wal"]
+    assert names(path.parent) == ["lock", "store.db", *kept_names]
     assert kept.read_text() == "garbage " * 1000
     assert kept.with_name("store.db.before-restore-wal").read_text() == "a log"
     assert sessions_in(path) == ["restored"]

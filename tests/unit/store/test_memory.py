@@ -8,6 +8,7 @@ from flue_grpc.errors import (
     MemoryNotFoundError,
     ValueTooLargeError,
 )
+from flue_grpc.store import memory_search
 from flue_grpc.store.values import EntryDraft, MemoryChange, MemoryEntry, MemoryQuery
 
 WORK = "/home/u/work"
@@ -228,7 +229,21 @@ def test_ranked_pages_are_exact_and_leave_out_later_changes(store, write, items)
     for place, placed in enumerate(whole):
         assert list(store.search_memory(query, placed.cursor, 1000)) == whole[place + 1 :]
     store.update_memory_entry(whole[20].item.id, MemoryChange(pinned=True))
-    write("common common common")
+    for _ in range(30):
+        write("common common common")
+    some = items(store.search_memory(query, whole[0].cursor, 5))
+    assert [entry.id for entry in some] == [placed.item.id for placed in whole[1:7]]
     rest = items(store.search_memory(query, whole[9].cursor, 1000))
     assert whole[20].item.id not in [entry.id for entry in rest]
     assert "common common common" not in [entry.content for entry in rest]
+
+
+def test_an_entry_that_changes_while_a_search_is_read_is_left_out(store, write, items, monkeypatch):
+    monkeypatch.setattr(memory_search, "_PAGE", 1)
+    for _ in range(4):
+        write("needle")
+    listing = store.search_memory(MemoryQuery("needle", (WORK,)))
+    assert next(listing).item.id == 4
+    store.update_memory_entry(2, MemoryChange(pinned=True))
+    store.delete_memory_entry(3)
+    assert [entry.id for entry in items(listing)] == [1]

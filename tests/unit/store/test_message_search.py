@@ -8,6 +8,7 @@ from flue_grpc import limits
 from flue_grpc.errors import EmptyQueryError, QueryTooLongError
 from flue_grpc.store import message_search
 from flue_grpc.store.connections import open_reader
+from flue_grpc.store.ranked import SearchCursor
 from flue_grpc.store.store import Store
 from flue_grpc.store.values import (
     COMPACTION_MARKER,
@@ -298,6 +299,14 @@ def test_the_place_is_kept_though_others_come_before_it_and_scores_shift(store, 
     for place in (0, 7, 18):
         rest = items(store.search_messages(query, whole[place].cursor, 5))
         assert [result.message.id for result in rest] == order[place + 1 : place + 7]
+
+
+def test_a_place_that_has_moved_down_is_found_there(store, say, items):
+    for _ in range(20):
+        say("needle")
+    cursor = SearchCursor(moment=20, count=3, id=14)
+    rest = items(store.search_messages(MessageQuery("needle"), cursor, 4))
+    assert [result.message.id for result in rest] == [13, 12, 11, 10, 9]
 
 
 def test_a_place_whose_match_is_gone_is_known_by_its_number(store, say, items):

@@ -18,6 +18,7 @@ from flue_grpc.errors import (
     SessionExistsError,
     SessionNotFoundError,
     StoreReadOnlyError,
+    StoreStoppedError,
 )
 from flue_grpc.store import messages, sessions
 from flue_grpc.store.connections import open_writer
@@ -154,6 +155,20 @@ def test_a_failed_commit_fails_the_whole_group(store, session_id, items):
     assert store.append_message(session_id, Draft("user", "next")).content == "next"
 
 
+def test_a_failed_sync_within_a_group_acknowledges_none_of_it(store, session_id, items):
+    def unsure(_):
+        error = apsw.IOError("injected")
+        error.extendedresult = apsw.SQLITE_IOERR_FSYNC
+        raise error
+
+    with Held(store) as held:
+        held.submit("first", append("first"))
+        held.submit("unsure", unsure)
+        held.submit("last", append("last"))
+    assert {type(held.results[name]) for name in ("first", "unsure", "last")} == {StoreStoppedError}
+    assert (store.state, items(store.list_messages(session_id))) == ("stopped", [])
+
+
 class Cancelled:
     def __init__(self, error):
         self.error = error
@@ -286,9 +301,14 @@ def test_a_reader_that_stays_cannot_hold_writes_up(store, session_id, path, monk
     reader = apsw.Connection(str(path))
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM sessions").fetchall()
+    attempts = []
+    checkpoints = store._database.writer._checkpoints
+    restart = checkpoints._restart
+    monkeypatch.setattr(checkpoints, "_restart", lambda: attempts.append(1) or restart())
     for _ in range(40):
         store.append_message(session_id, Draft("user", "word " * 1000))
     assert log_pages(path) > 40
+    assert 1 <= len(attempts) <= log_pages(path) // 20 + 1
     reader.close()
     for _ in range(40):
         store.append_message(session_id, Draft("user", "word " * 1000))
