@@ -7,7 +7,7 @@ import shlex
 import subprocess
 import sys
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from flue_grpc.commands.output import make_console
 
@@ -31,23 +31,31 @@ def paged(*, wanted: bool) -> Iterator[Console]:
     if process is None or process.stdin is None:
         yield make_console()
         return
-    from rich.console import Console
-
-    width = make_console().width
-    console = Console(
-        file=process.stdin,
-        force_terminal=True,
-        width=width,
-        markup=False,
-        emoji=False,
-        highlight=False,
-    )
     try:
-        yield console
+        yield _console_into(process.stdin)
     except BrokenPipeError:
         pass
     finally:
         _finish(process)
+
+
+def _console_into(file: IO[str]) -> Console:
+    from rich.console import Console
+
+    class PagerConsole(Console):
+        """Tells that the pager was left, where rich would end the process."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return PagerConsole(
+        file=file,
+        force_terminal=True,
+        width=make_console().width,
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
 
 
 def _command() -> list[str] | None:

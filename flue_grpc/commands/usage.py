@@ -92,7 +92,8 @@ def _print(style: Style, keys: list[str], rows: list[pb.UsageRow]) -> None:
     if style is Style.RICH:
         from flue_grpc.render.usage import usage_table
 
-        make_console().print(usage_table(keys, rows))
+        console = make_console()
+        console.print(usage_table(keys, rows, console.width))
     elif style is Style.CSV:
         print_rows([(*keys, *_HEADS), *(_values(row) for row in rows)])
     elif style is Style.JSON:

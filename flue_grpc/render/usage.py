@@ -15,33 +15,38 @@ if TYPE_CHECKING:
 
     from flue.agentindex.v1 import agent_index_pb2 as pb
 
-_BAR_WIDTH: Final = 24
-_BUCKETS: Final = ("input", "output", "cache read", "cache write")
+_BAR_WIDTHS: Final = (6, 24)
+_FIGURES_WIDTH: Final = 62
+_COUNTS_FROM_WIDTH: Final = 100  # a narrower terminal has no room for them
+_KEY_WIDTH: Final = 12
+_FIGURES: Final = ("total", "in", "out", "cached", "written", "cost")
+_COUNTS: Final = ("sessions", "msgs")
 
 
-def usage_table(keys: Sequence[str], rows: Sequence[pb.UsageRow]) -> Table:
-    """Make a table: keys, a bar of all tokens, the four buckets, cost and counts."""
+def usage_table(keys: Sequence[str], rows: Sequence[pb.UsageRow], width: int) -> Table:
+    """Make a table of ``width`` columns: keys, a bar of all tokens, the buckets, cost, counts."""
+    narrowest, widest = _BAR_WIDTHS
+    has_counts = width >= _COUNTS_FROM_WIDTH
+    bar_width = max(narrowest, min(widest, width - _FIGURES_WIDTH - _KEY_WIDTH * len(keys)))
     table = Table(box=None, pad_edge=False, header_style="dim")
     for key in keys:
-        table.add_column(key, style="bold", overflow="ellipsis", no_wrap=True)
-    table.add_column("tokens", no_wrap=True, min_width=_BAR_WIDTH, style="cyan")
-    for head in ("total", *_BUCKETS, "cost", "sessions", "messages"):
-        table.add_column(head, justify="right", no_wrap=True)
+        table.add_column(key, style="bold", overflow="fold")
+    table.add_column("tokens", no_wrap=True, min_width=bar_width, style="cyan")
+    for head in (*_FIGURES, *(_COUNTS if has_counts else ())):
+        table.add_column(head, justify="right", no_wrap=True, min_width=len(head))
     most = max((total_tokens(row.tokens) for row in rows), default=0)
     for row in rows:
-        table.add_row(*_cells(row, most))
+        counts = (row.session_count, row.message_count) if has_counts else ()
+        table.add_row(*_cells(row, most, bar_width), *(Text(short_number(n)) for n in counts))
     return table
 
 
-def _cells(row: pb.UsageRow, most: int) -> tuple[Text, ...]:
-    total = total_tokens(row.tokens)
-    buckets = (row.tokens.input, row.tokens.output, row.tokens.cache_read, row.tokens.cache_write)
+def _cells(row: pb.UsageRow, most: int, bar_width: int) -> tuple[Text, ...]:
+    tokens, total = row.tokens, total_tokens(row.tokens)
+    figures = (total, tokens.input, tokens.output, tokens.cache_read, tokens.cache_write)
     return (
         *(Text(for_line(key) or "-") for key in row.keys),
-        Text(bar(total, most, _BAR_WIDTH)),
-        Text(short_number(total)),
-        *(Text(short_number(bucket)) for bucket in buckets),
+        Text(bar(total, most, bar_width)),
+        *(Text(short_number(figure)) for figure in figures),
         Text(money(row)),
-        Text(short_number(row.session_count)),
-        Text(short_number(row.message_count)),
     )
