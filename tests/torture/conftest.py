@@ -1,0 +1,28 @@
+"""How often to kill: ``FLUE_KILLS`` servers, and a tenth of each other kind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def kills():
+    return int(os.environ.get("FLUE_KILLS", "200"))
+
+
+@pytest.fixture(scope="session")
+def seed():
+    return int(os.environ.get("FLUE_SEED", "1"))
+
+
+@pytest.fixture
+def directory():
+    """A directory whose name leaves room for a socket's."""
+    path = Path(tempfile.mkdtemp(prefix="flue-t"))
+    yield path
+    shutil.rmtree(path)
