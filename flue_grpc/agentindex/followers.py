@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from flue_grpc.agentindex.ranked_follower import RANKED
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -46,4 +48,4 @@ class Follower(Protocol):
         """
 
 
-FOLLOWERS: tuple[Follower, ...] = ()
+FOLLOWERS: tuple[Follower, ...] = (RANKED,)

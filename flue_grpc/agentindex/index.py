@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import logging
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import apsw
 import msgspec
 
-from flue_grpc.agentindex import followers, index_rows, pages, substring
-from flue_grpc.agentindex.adapters.base import Context
+from flue_grpc.agentindex import followers, index_rows, pages
 from flue_grpc.agentindex.adapters.registry import ADAPTERS
 from flue_grpc.agentindex.background import Background
 from flue_grpc.agentindex.catalog import Catalog
@@ -23,8 +21,8 @@ from flue_grpc.agentindex.file_events import FileEvents
 from flue_grpc.agentindex.follow import Follow
 from flue_grpc.agentindex.index_file import open_index_file
 from flue_grpc.agentindex.located import Located, no_checkpoints
+from flue_grpc.agentindex.searches import Searches, SearchView
 from flue_grpc.agentindex.snapshots import SnapshotView, count_hidden, list_sessions
-from flue_grpc.agentindex.substring_scan import Target
 from flue_grpc.agentindex.sweeper import Sweeper
 from flue_grpc.agentindex.usage import UsageView, list_usage
 from flue_grpc.agentindex.watching import Watch
@@ -45,9 +43,10 @@ if TYPE_CHECKING:
     from flue_grpc.agentindex.follow import Beginning
     from flue_grpc.agentindex.followed_files import FollowedFiles
     from flue_grpc.agentindex.index_file import IndexFile
+    from flue_grpc.agentindex.ranked_search import RankedCursor, RankedSearch
     from flue_grpc.agentindex.settings import IndexSettings
     from flue_grpc.agentindex.snapshots import SnapshotCursor, SnapshotFilter
-    from flue_grpc.agentindex.substring import Step, SubstringCursor, SubstringSearch
+    from flue_grpc.agentindex.substring import SubstringCursor, SubstringSearch
     from flue_grpc.agentindex.sweeper import Sweeps
     from flue_grpc.agentindex.usage import UsageCursor, UsageQuery
     from flue_grpc.agentindex.values import Direction, Page, Summary
@@ -57,14 +56,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
-
-
-@dataclass(frozen=True, slots=True)
-class SearchView:
-    """What one Search call answers."""
-
-    building: bool
-    items: Iterator[Step]
 
 
 class AgentIndex:
@@ -90,6 +81,7 @@ class AgentIndex:
                 settings.worker_bytes,
                 self._sweeper.mend,
             )
+            self._searches = Searches(self._file, self._catalog, self._adapters, self._limits)
             self._events = FileEvents(
                 self.directories, self.followed, self.refresh, self._look_everywhere
             )
@@ -279,8 +271,15 @@ class AgentIndex:
     ) -> SearchView:
         """Look for a literal text, newest session first, as ``substring.search``."""
         self.poke()
-        items = substring.search(self._catalog, self._target, request, after, cancel)
-        return SearchView(self.building, items)
+        return SearchView(self.building, self._searches.substring(request, after, cancel))
+
+    def search_ranked(
+        self, request: RankedSearch, after: RankedCursor | None, cancel: Cancel
+    ) -> SearchView:
+        """Look for words, best match first, as ``RankedSearches.search``."""
+        self.poke()
+        items = self._guarded(self._searches.ranked(request, after, cancel))
+        return SearchView(self.building or self._background.lags, items)
 
     def usage(self, query: UsageQuery, after: UsageCursor | None, cancel: Cancel) -> UsageView:
         """Count usage by groups, in the order of their keys; poke the sweep.
@@ -326,21 +325,6 @@ class AgentIndex:
             summary,
             checkpoints,
             self._limits,
-        )
-
-    def _target(self, session: Session) -> Target:
-        entry, summary = session.entry, session.summary
-        context = Context(mirror=entry.record.standing.mirror)
-        adapter = self._adapters[entry.place.tool]
-        snippet = self._limits.snippet_code_points
-        return Target(
-            summary,
-            entry.path,
-            entry.place.root,
-            adapter,
-            context,
-            snippet=snippet,
-            key=entry.record.key,
         )
 
     def _guarded(self, items: Iterator[Item]) -> Iterator[Item]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING, Final, NoReturn
-
-import grpc
+from typing import TYPE_CHECKING, Final
 
 from flue.agentindex.v1 import agent_index_pb2 as pb
 from flue.agentindex.v1 import agent_index_pb2_grpc
 from flue_grpc.agentindex.follow import Beginning
 from flue_grpc.agentindex.hit_filter import HitFilter
+from flue_grpc.agentindex.ranked_search import RankedCursor, RankedSearch
 from flue_grpc.agentindex.snapshots import SnapshotCursor, SnapshotFilter
 from flue_grpc.agentindex.substring import SubstringCursor, SubstringSearch
 from flue_grpc.agentindex.usage import UsageCursor, UsageQuery
@@ -26,6 +25,8 @@ from flue_grpc.rpc.summary_cache import SummaryCache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import grpc
 
     from flue_grpc.agentindex.index import AgentIndex
     from flue_grpc.agentindex.usage import GroupBy
@@ -160,15 +161,18 @@ class AgentIndexService(agent_index_pb2_grpc.AgentIndexServicer):
         limit = requests.limit(request.limit, settings.search_default, settings.search_max)
         max_bytes = requests.not_negative(request.max_bytes, "max_bytes")
         mode = requests.known(request.mode, convert.SEARCH_MODES, "mode")
-        wanted = _hit_filter(request)
-        tokens = PageTokens(request)
+        wanted, budget = _hit_filter(request), max_bytes or settings.search_bytes
+        tokens, cancel = PageTokens(request), ContextCancel(context)
         if mode == "ranked":
             if not settings.ranked:
                 raise RankedDisabledError("RANKED search is off", {"setting": "ranked"})
-            _not_served_yet(context, "RANKED search")
-        after = tokens.decode(request.page_token, SubstringCursor)
-        search = SubstringSearch(request.query, wanted, max_bytes or settings.search_bytes)
-        view = self._index.search(search, after, ContextCancel(context))
+            ranked = RankedSearch(request.query, wanted, limit, budget)
+            place = tokens.decode(request.page_token, RankedCursor)
+            view = self._index.search_ranked(ranked, place, cancel)
+        else:
+            literal = SubstringSearch(request.query, wanted, budget)
+            after = tokens.decode(request.page_token, SubstringCursor)
+            view = self._index.search(literal, after, cancel)
         for batch in batches(view.items, _HITS, limit):
             response = batch.response
             response.building = view.building
@@ -237,7 +241,3 @@ def _groups(request: pb.UsageRequest) -> tuple[GroupBy, ...]:
     if len(set(groups)) < len(groups):
         raise BadEnumError("a key of group_by stands there once", "group_by")
     return groups
-
-
-def _not_served_yet(context: grpc.ServicerContext, what: str) -> NoReturn:
-    context.abort(grpc.StatusCode.UNIMPLEMENTED, f"{what} is not served yet")
