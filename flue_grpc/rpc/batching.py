@@ -137,9 +137,15 @@ class _Filling(Generic[T, R]):
         self._response = self._shape.response()
         self._items = self._shape.items(self._response)
         self._bytes = 0
-        self._room = min(self._target, self._left)
+        self._room = self._fitting()
         self._since = self._clock()
         self.is_full = self.is_at_limit
+
+    def _fitting(self) -> int:
+        is_quick = self._target > limits.BATCH_START_ITEMS
+        # A response costs about as much as fifty items: none for a small rest.
+        reach = 2 * self._target if is_quick else self._target
+        return self._left if self._left <= reach else self._target
 
     @property
     def is_at_limit(self) -> bool:

@@ -75,6 +75,13 @@ def test_responses_double_while_they_are_small_and_quick():
     assert sizes(run(placed(400))) == [10, 20, 40, 80, 160, 90]
 
 
+@pytest.mark.parametrize(
+    ("limit", "expected"), [(50, [10, 40]), (51, [10, 20, 21]), (71, [10, 20, 41]), (15, [10, 5])]
+)
+def test_a_small_rest_needs_no_response_of_its_own(limit, expected):
+    assert sizes(run(placed(400), limit)) == expected
+
+
 def test_responses_stop_growing_at_half_of_the_target():
     found = run(placed(400, size=2000))
     assert sizes(found)[:4] == [10, 20, 20, 20]
