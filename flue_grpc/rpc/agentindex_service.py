@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 _HITS: Final = Shape(
     pb.SearchResponse, lambda response: response.hits, convert.add_hit, reports_progress=True
 )
+_RANKED_HITS: Final = Shape(
+    pb.SearchResponse, lambda response: response.hits, convert.add_ranked_hit, reports_progress=True
+)
 _ROWS: Final = Shape(pb.UsageResponse, lambda response: response.rows, convert.add_row)
 
 
@@ -168,12 +171,12 @@ class AgentIndexService(agent_index_pb2_grpc.AgentIndexServicer):
                 raise RankedDisabledError("RANKED search is off", {"setting": "ranked"})
             ranked = RankedSearch(request.query, wanted, limit, budget)
             place = tokens.decode(request.page_token, RankedCursor)
-            view = self._index.search_ranked(ranked, place, cancel)
+            view, shape = self._index.search_ranked(ranked, place, cancel), _RANKED_HITS
         else:
             literal = SubstringSearch(request.query, wanted, budget)
             after = tokens.decode(request.page_token, SubstringCursor)
-            view = self._index.search(literal, after, cancel)
-        for batch in batches(view.items, _HITS, limit):
+            view, shape = self._index.search(literal, after, cancel), _HITS
+        for batch in batches(view.items, shape, limit):
             response = batch.response
             response.building = view.building
             response.bytes_scanned = batch.bytes_scanned
