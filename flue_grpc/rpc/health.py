@@ -37,12 +37,13 @@ _SENDERS: Final = 2  # a status is two bytes: only readers that stall keep one b
 
 
 class _Watcher:
-    """One open Watch; ``sent`` is the status that its client has."""
+    """One open Watch; ``sent`` is the status that its client has, ``turn`` of who tells it."""
 
     def __init__(self, context: grpc.ServicerContext, send: Send) -> None:
         self.context = context
         self.send = send
         self.sent: int | None = None
+        self.is_done = False
         self.turn = threading.Lock()
 
 
@@ -123,14 +124,20 @@ class Health:
 
     def _tell(self, name: str, watcher: _Watcher) -> None:
         with watcher.turn:
-            status = self._statuses.get(name, int(_Status.SERVICE_UNKNOWN))
+            # Taken together: the end must not be told before the status that it brings.
+            with self._lock:
+                status = self._statuses.get(name, int(_Status.SERVICE_UNKNOWN))
+                is_ended = self._is_ended
+            if watcher.is_done:
+                return
+            watcher.is_done = is_ended
             watched = self._guard.watch(partial(end_call, watcher.context))
             watched.expect(self._stalled)
             try:
                 if status != watcher.sent:
                     watcher.send(_response(status))
                     watcher.sent = status
-                if self._is_ended:
+                if is_ended:
                     watcher.send(None)
             finally:
                 self._guard.forget(watched)
