@@ -1,4 +1,4 @@
-"""Run the conformance scenarios with every client and print scenario × client.
+"""Run the conformance scenarios with every client and print scenario by client.
 
 A client whose toolchain is missing is left out by name; with CI=true that fails.
 """
@@ -31,8 +31,13 @@ def main() -> int:
     parser.add_argument("--client", action="append", choices=CLIENTS, help="default: every one")
     parser.add_argument("--transport", action="append", choices=TRANSPORTS, help="default: both")
     parser.add_argument("--file", action="append", help="a file of scenarios (default: all)")
+    parser.add_argument("--build", action="store_true", help="build the clients, run nothing")
     parser.add_argument("--json", action="store_true", help="one line for each result")
     options = parser.parse_args()
+    if options.build:
+        for name in options.client or CLIENTS:
+            CLIENTS[name].prepare()
+        return 0
     files = options.file or sorted(map(str, SCENARIOS.glob("*.json")))
     results = [
         result

@@ -102,7 +102,11 @@ def run_client(
     }
     arguments = [part for flag, value in flags.items() for part in (f"--{flag}", value)]
     done = subprocess.run(
-        [*command, *arguments, *files], capture_output=True, text=True, check=False, timeout=RUN_SECONDS
+        [*command, *arguments, *files],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=RUN_SECONDS,
     )
     for line in done.stdout.splitlines():
         result = json.loads(line)

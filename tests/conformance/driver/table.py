@@ -36,7 +36,7 @@ def cell(results: list[Result]) -> str:
 
 
 def print_table(results: list[Result], clients: list[str]) -> None:
-    """Print scenario × client, and below it what failed or was left out."""
+    """Print scenario by client, and below it what failed or was left out."""
     scenarios = list(dict.fromkeys(r.scenario for r in results if r.scenario != "*"))
     width = max(map(len, scenarios), default=8)
     print(" ".join([f"{'scenario':<{width}}", *(f"{name:>12}" for name in clients)]))

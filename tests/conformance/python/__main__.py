@@ -12,10 +12,14 @@ from typing import Any
 
 from expect import MismatchError
 from steps import Runner
-from tools import BufCaller, GrpcurlCaller
+from tools import BufCurl, Grpcurl, ToolCaller
 from wire import GrpcioCaller
 
-CALLERS = {"grpcio": GrpcioCaller, "grpcurl": GrpcurlCaller, "buf": BufCaller}
+CALLERS = {
+    "grpcio": GrpcioCaller,
+    "grpcurl": lambda options: ToolCaller(Grpcurl(options)),
+    "buf": lambda options: ToolCaller(BufCurl(options)),
+}
 
 
 def run_scenario(options: argparse.Namespace, scenario: dict[str, Any]) -> dict[str, str]:

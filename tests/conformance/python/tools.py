@@ -6,7 +6,7 @@ import base64
 import json
 import re
 import subprocess
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import grpc
 from google.protobuf.json_format import MessageToDict
@@ -32,28 +32,30 @@ def needs(features: set[str], steps: list[dict[str, Any]]) -> bool:
     return any(features & step.keys() or needs(features, step.get("steps", [])) for step in steps)
 
 
+class Tool(Protocol):
+    """What is particular to one command."""
+
+    unable: set[str]
+
+    def command(self, method: str, token: str, seconds: float) -> list[str]: ...
+
+    def responses(self, text: str) -> Iterator[Any]: ...
+
+    def failure(self, text: str) -> dict[str, Any]: ...
+
+
 class ToolCaller:
     """Runs one command for each call and reads what it prints."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
-        self.options = options
-
-    live = LIVE
+    def __init__(self, tool: Tool) -> None:
+        self._tool = tool
 
     def can_run(self, steps: list[dict[str, Any]]) -> bool:
-        """Run what needs no call that is still running."""
-        return not needs(self.live, steps)
+        """Run what the tool is able to do."""
+        return not needs(self._tool.unable, steps)
 
     def close(self) -> None:
         """Do nothing: no command is left."""
-
-    def command(self, method: str, token: str, seconds: float) -> list[str]:
-        """Compose the command line."""
-        raise NotImplementedError
-
-    def failure(self, text: str) -> dict[str, Any]:
-        """Read what the command says about a failed call."""
-        raise NotImplementedError
 
     def call(self, method: str, request: Any, token: str, seconds: float) -> Any:
         """Make a unary call."""
@@ -62,28 +64,25 @@ class ToolCaller:
     def stream(self, method: str, request: Any, token: str, seconds: float) -> Iterator[Any]:
         """Make a call and yield its responses; they are all there by then."""
         done = subprocess.run(
-            self.command(method, token, seconds),
+            self._tool.command(method, token, seconds),
             input=json.dumps(request),
             capture_output=True,
             text=True,
             check=False,
             timeout=seconds + 30,
         )
-        yield from self.responses(done.stdout)
+        yield from self._tool.responses(done.stdout)
         if done.returncode:
-            raise CallFailedError(self.failure(done.stderr))
-
-    def responses(self, text: str) -> Iterator[Any]:
-        """Read the responses that the command prints."""
-        yield from documents(text)
-
-    def full_name(self, method: str) -> str:
-        """Name a method with its package."""
-        return f"{PACKAGES[method.split('/')[0]]}.{method}"
+            raise CallFailedError(self._tool.failure(done.stderr))
 
 
-class GrpcurlCaller(ToolCaller):
-    """Makes every call with grpcurl."""
+class Grpcurl:
+    """Every call with grpcurl."""
+
+    unable = LIVE
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
 
     def command(self, method: str, token: str, seconds: float) -> list[str]:
         """Compose a grpcurl command."""
@@ -91,10 +90,10 @@ class GrpcurlCaller(ToolCaller):
         options += ["-max-time", str(seconds), "-d", "@"]
         if token:
             options += ["-rpc-header", f"authorization: Bearer {token}"]
-        if self.options.token:
-            options += ["-reflect-header", f"authorization: Bearer {self.options.token}"]
-        options += ["-cacert", self.options.ca] if self.options.ca else ["-plaintext"]
-        return [self.options.command, *options, self.options.address, self.full_name(method)]
+        if self._options.token:
+            options += ["-reflect-header", f"authorization: Bearer {self._options.token}"]
+        options += ["-cacert", self._options.ca] if self._options.ca else ["-plaintext"]
+        return [self._options.command, *options, self._options.address, full_name(method)]
 
     def responses(self, text: str) -> Iterator[Any]:
         """Spell names as protobuf JSON does; by reflection grpcurl has the proto's."""
@@ -112,32 +111,37 @@ class GrpcurlCaller(ToolCaller):
         return found
 
 
-class BufCaller(ToolCaller):
-    """Makes every call with ``buf curl``, which has no deadline of its own."""
+class BufCurl:
+    """Every call with ``buf curl``, which has no deadline of its own."""
 
-    live = LIVE | {"deadline_ms"}
+    unable = LIVE | {"deadline_ms"}
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
 
     def command(self, method: str, token: str, seconds: float) -> list[str]:
         """Compose a ``buf curl`` command."""
         del seconds
         options = ["--protocol", "grpc", "--data", "@-"]
-        address = self.options.address
+        address = self._options.address
         if address.startswith("unix:"):
             options += ["--unix-socket", address.removeprefix("unix:")]
             address = "localhost"
         if token:
             options += ["--header", f"authorization: Bearer {token}"]
-        if self.options.token:
-            options += ["--reflect-header", f"authorization: Bearer {self.options.token}"]
-        if self.options.ca:
-            options += ["--cacert", self.options.ca]
-            return [self.options.command, "curl", *options, self.url("https", address, method)]
-        options.append("--http2-prior-knowledge")
-        return [self.options.command, "curl", *options, self.url("http", address, method)]
+        if self._options.token:
+            options += ["--reflect-header", f"authorization: Bearer {self._options.token}"]
+        if self._options.ca:
+            options += ["--cacert", self._options.ca]
+        else:
+            options.append("--http2-prior-knowledge")
+        scheme = "https" if self._options.ca else "http"
+        url = f"{scheme}://{address}/{full_name(method)}"
+        return [self._options.command, "curl", *options, url]
 
-    def url(self, scheme: str, address: str, method: str) -> str:
-        """Name a method as an address."""
-        return f"{scheme}://{address}/{self.full_name(method)}"
+    def responses(self, text: str) -> Iterator[Any]:
+        """Read the responses, one after another."""
+        yield from documents(text)
 
     def failure(self, text: str) -> dict[str, Any]:
         """Read the error that buf prints as JSON; its details are base64."""
@@ -150,6 +154,11 @@ class BufCaller(ToolCaller):
                 padded = detail["value"] + "=" * (-len(detail["value"]) % 4)
                 found |= MessageToDict(ErrorInfo.FromString(base64.b64decode(padded)))
         return found
+
+
+def full_name(method: str) -> str:
+    """Name a method with its package."""
+    return f"{PACKAGES[method.partition('/')[0]]}.{method}"
 
 
 def in_camel_case(value: Any) -> Any:

@@ -1,0 +1,58 @@
+"""Every client runs every scenario against a real server; see tests/conformance."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SCENARIOS = ROOT / "tests" / "conformance"
+NAMES = [
+    scenario["name"]
+    for file in sorted(SCENARIOS.glob("*.json"))
+    for scenario in json.loads(file.read_text("utf-8"))
+]
+
+# A command that has ended is all there is to see of a tool's call.
+NEEDS_A_RUNNING_CALL = {
+    "message-resume", "message-follow", "message-follow-limit", "message-follow-deleted", "watch",
+    "transcript-resume", "transcript-follow", "transcript-replaced", "read-message",
+}  # fmt: skip
+LEFT_OUT = {
+    "python": set(),
+    "go": set(),
+    "connect": set(),
+    "grpc-js": set(),
+    "grpcurl": NEEDS_A_RUNNING_CALL,
+    "buf-curl": NEEDS_A_RUNNING_CALL | {"deadline"},
+}
+ONLY_TCP = {"credentials"}
+
+
+def test_names_are_unique():
+    assert len(set(NAMES)) == len(NAMES)
+
+
+@pytest.mark.parametrize("transport", ["unix", "tcp"])
+@pytest.mark.parametrize("client", LEFT_OUT)
+def test_client(client, transport):
+    done = subprocess.run(
+        [sys.executable, SCENARIOS / "driver", "--client", client, "--transport", transport,
+         "--json"],
+        capture_output=True, text=True, check=False, timeout=600, cwd=ROOT,
+    )  # fmt: skip
+    results = [json.loads(line) for line in done.stdout.splitlines()]
+    for result in results:
+        if result["outcome"] == "missing":
+            pytest.skip(result["detail"])
+    details = {r["scenario"]: r["detail"] for r in results if r["detail"]}
+    assert details == {}, done.stderr
+    left_out = LEFT_OUT[client] | (ONLY_TCP if transport == "unix" else set())
+    assert {r["scenario"]: r["outcome"] for r in results} == {
+        name: "not applicable" if name in left_out else "passed" for name in NAMES
+    }
+    assert done.returncode == 0
