@@ -62,7 +62,7 @@ class Background:
     @property
     def lags(self) -> bool:
         """Whether the followers are behind the summaries; true until they first are not."""
-        return bool(self._followers) and not self._is_idle
+        return bool(self._followers) and (self._wake.is_set() or not self._is_idle)
 
     def start(self) -> None:
         """Begin; nothing happens before the first ``wake``."""
@@ -71,7 +71,6 @@ class Background:
 
     def wake(self) -> None:
         """Let the followers look for what is new; never blocks."""
-        self._is_idle = False
         self._wake.set()
 
     def stop(self) -> None:
@@ -86,9 +85,11 @@ class Background:
     def _run(self) -> None:
         _lower_priority()
         while self._wake.wait() and not self._stopping.is_set():
+            # In this order, for ``lags`` takes no lock.
+            self._is_idle = False
             self._wake.clear()
             try:
-                self._catch_up()
+                self._is_idle = self._catch_up()
             except CancelledError:
                 return
             except (apsw.CorruptError, apsw.NotADBError):
@@ -96,18 +97,19 @@ class Background:
             except Exception:  # noqa: BLE001 - the next sweep wakes the followers again
                 _log.exception("the followers of the transcript index failed")
 
-    def _catch_up(self) -> None:
+    def _catch_up(self) -> bool:
+        """Do what there is to do; return whether that was all."""
         entries = self._catalog.entries()
         with self._file.reader() as db:
             lags = [follower.lag(db, entries) for follower in self._followers]
         if sum(lags) > self._worker_bytes and self._fill_outside():
             self._wake.set()  # transcripts have grown meanwhile
-            return
+            return False
         if any(lags):
             with closing(self._file.writer()) as db:
                 for follower in self._followers:
                     follower.fill(db, entries, self._adapters, self._pace)
-        self._is_idle = not self._wake.is_set()
+        return True
 
     def _fill_outside(self) -> bool:
         order = WorkerOrder(os.fsencode(self._file.path), (), 0, task="follow")

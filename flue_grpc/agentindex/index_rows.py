@@ -82,10 +82,10 @@ def load_ledger_entry(db: apsw.Connection, tid: int, key: int) -> TokenUsage | N
 
 
 def load_checkpoints(db: apsw.Connection, entry: Entry) -> Checkpoints:
-    """Return the checkpoints of a transcript, up to where ``entry`` stands."""
+    """Return the checkpoints of a transcript."""
     standing = entry.record.standing
-    query = "select offset, model from checkpoints where tid = ? and offset <= ? order by offset"
-    rows = [(0, ""), *db.execute(query, (entry.tid, standing.offset))]
+    query = "select offset, model from checkpoints where tid = ? order by offset"
+    rows = [(0, ""), *db.execute(query, (entry.tid,))]
     return Checkpoints(
         offsets=tuple(offset for offset, _ in rows),
         contexts=tuple(Context(model, standing.mirror) for _, model in rows),

@@ -1,7 +1,7 @@
 """Parsing one open transcript, from its start or from where the last sweep stood.
 
-The result is the same for both (behaviour B4): what lies behind the last newline is
-parsed on a copy, so that the stored state never depends on where a line was cut.
+The result is the same for both (behaviour B4): what lies behind the last newline counts
+in the answer, but never in the stored state, wherever a line was cut.
 """
 
 from __future__ import annotations
@@ -79,10 +79,10 @@ def parse(  # noqa: PLR0913, PLR0917 - the file, its reader, and where things go
     blocks = _Blocks(start, sink)
     trail = _feed(lines, adapter, start, blocks, sink)
     state = msgspec.msgpack.encode(start.state)
+    # From here on the state is a trial: what is kept ends at the last newline.
     final = start.state
     added: tuple[LineUsage, ...] = ()
     if lines.tail:
-        final = msgspec.msgpack.decode(state, type=adapter.state_type)
         added = adapter.feed(final, lines.tail, lines.offset, TrialLedger(sink.ledger))
     sink.set_tail(usage_blocks.pack(added) if added else b"")
     standing = Standing(

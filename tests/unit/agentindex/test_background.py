@@ -48,6 +48,8 @@ class Sizes:
     def __init__(self):
         self.fills = []
         self.raises = None
+        self.seen = []
+        self.look = lambda: None
         self.gate = threading.Event()
         self.gate.set()
 
@@ -66,6 +68,7 @@ class Sizes:
         if self.raises is not None:
             error, self.raises = self.raises, None
             raise error
+        self.seen.append(self.look())
         while not self.gate.wait(0.001):
             pace()
         db.execute("delete from sizes")
@@ -149,6 +152,23 @@ def test_appends_and_vanished_transcripts_are_followed(make, shelf, sizes):
     one.wake()
     assert one.lags
     wait_until(lambda: not one.lags)
+    assert followed(shelf, sizes) == [2 * len(log(t=1)) + 2]
+
+
+def test_a_wake_during_the_work_is_not_lost(make, shelf, sizes):
+    one = make()
+    sizes.look = lambda: one.lags
+    sizes.gate.clear()
+    shelf.home.write("logs/a/x.jsonl", log(t=1))
+    shelf.sweep()
+    one.wake()
+    wait_until(lambda: sizes.fills)
+    shelf.home.append("logs/a/x.jsonl", log(t=2))
+    shelf.sweep()
+    one.wake()
+    sizes.gate.set()
+    wait_until(lambda: not one.lags)
+    assert sizes.seen == [True, True]
     assert followed(shelf, sizes) == [2 * len(log(t=1)) + 2]
 
 

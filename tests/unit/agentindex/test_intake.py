@@ -206,6 +206,24 @@ class TestParsedFromZero:
             file.write(log(t=2, **{"in": 9}) + b"\n" + log(t=3) + b"\n")
         assert shelf.take().record.summary.tokens.input == 9
 
+    def test_a_file_rewritten_in_its_first_bytes_alone(self, shelf, monkeypatch):
+        monkeypatch.setattr("flue_grpc.agentindex.parsing.HEAD_BYTES", 16)
+        monkeypatch.setattr("flue_grpc.agentindex.opening.HEAD_BYTES", 16)
+        path = self.make(shelf, log(t=1, **{"in": 5}), log(t=2, model="m" * 20))
+        with path.open("r+b") as file:
+            file.write(log(t=8, **{"in": 7}))
+        shelf.home.append("logs/a/x.jsonl", log(t=3))
+        assert shelf.take().record.summary.tokens.input == 7
+
+    def test_a_file_rewritten_in_its_middle_at_the_same_size(self, shelf, monkeypatch):
+        monkeypatch.setattr("flue_grpc.agentindex.parsing.HEAD_BYTES", 16)
+        monkeypatch.setattr("flue_grpc.agentindex.opening.HEAD_BYTES", 16)
+        first, last = log(t=1, model="m" * 20), log(t=3, model="n" * 20)
+        path = self.make(shelf, first, log(t=2, **{"in": 5}), last)
+        path.write_bytes(b"\n".join([first, log(t=2, **{"in": 6}), last, b""]))
+        os.utime(path, ns=(0, 10**18))
+        assert shelf.take().record.summary.tokens.input == 6
+
     def test_a_file_that_shrank(self, shelf):
         path = self.make(shelf, log(t=1, **{"in": 5}), log(t=2, **{"in": 6}))
         os.truncate(path, len(log(t=1, **{"in": 5})) + 1)
@@ -303,10 +321,11 @@ class TestManyCheckpoints:
         assert found.at(offset) == (offset, Context("m"))
         assert found.at(offset + 99) == (offset, Context("m"))
 
-    def test_beyond_their_limit_they_are_sparse_but_never_wrong(self, shelf, monkeypatch):
+    @pytest.mark.parametrize("names", ["abcdefabcdefabcdef", "abcdc", "abcd", "abc"])
+    def test_beyond_their_limit_they_are_sparse_but_never_wrong(self, shelf, monkeypatch, names):
         monkeypatch.setattr(parsing, "EXACT_CHECKPOINTS", 3)
         monkeypatch.setattr(parsing, "CHECKPOINT_BYTES", 100)
-        lines = [log(model=name) for name in "abcdefabcdefabcdef"] + [log()] * 50
+        lines = [log(model=name) for name in names] + [log()] * 50
         shelf.home.write("logs/a/x.jsonl", *lines)
         shelf.take()
         found = self.contexts(shelf)
@@ -319,8 +338,8 @@ class TestManyCheckpoints:
             models[offset] = model
         for at, model in models.items():
             position, context = found.at(at)
-            assert at - position <= 100 + len(lines[0]) + 1
             assert models[position] == context.model
+            assert at - position <= 100 + len(lines[0]) + 1
             if at <= found.exact_until:
                 assert (position, context.model) == (at, model)
 
@@ -366,6 +385,7 @@ class TestSpilling:
         assert sum(entries for _, entries in sizes) == 200
 
     def test_a_failed_parse_leaves_nothing(self, shelf, caplog):
+        shelf.intake._buffer = bytearray(100)
         shelf.home.write("logs/a/x.jsonl", *self.lines(40), log(broken=True))
         assert shelf.take() is None
         write_batch(shelf.db, Batch())

@@ -212,6 +212,22 @@ class TestFaults:
         assert shelf.table("session") == [("logs:x", 3, None, 1, 2), ("logs:y", 1, None, 1, 1)]
         assert min(entry.tid for entry in shelf.catalog.vanished(set())) > 2
 
+    def test_damage_met_while_parsing_is_mended_too(self, shelf, monkeypatch, caplog):
+        shelf.home.write("logs/a/x.jsonl", log(t=1, **{"in": 1}))
+        shelf.sweep()
+        shelf.home.append("logs/a/x.jsonl", log(t=2, **{"in": 3}))
+
+        def failing(*_):
+            monkeypatch.undo()
+            raise apsw.CorruptError("malformed")
+
+        monkeypatch.setattr(index_rows, "load_state", failing)
+        shelf.sweep()
+        assert "made anew" in caplog.text
+        shelf.sweep()
+        assert tokens(shelf, "x") == 4
+        assert restored(shelf) == present(shelf)
+
     def test_so_is_one_that_somebody_overwrote(self, shelf, caplog):
         shelf.home.write("logs/a/x.jsonl", *[log(t=1, key=str(n)) for n in range(2000)])
         shelf.sweep()

@@ -136,6 +136,21 @@ def test_without_proc_the_place_is_checked_too(write, root, tmp_path, monkeypatc
         opened(root / "folder" / "t.jsonl", root)
 
 
+def test_a_file_replaced_right_after_it_was_opened_is_not_found(write, root, monkeypatch):
+    path = write(b"old")
+    plain = os.open
+
+    def replacing(name, flags, *more):
+        descriptor = plain(name, flags, *more)
+        if str(name) == str(path):
+            write(b"new", "new.jsonl").rename(path)
+        return descriptor
+
+    monkeypatch.setattr(os, "open", replacing)
+    with pytest.raises(TranscriptNotFoundError):
+        opened(path, root)
+
+
 def test_no_access_time_is_touched(write, root):
     path = write(b"line\n")
     os.utime(path, ns=(0, 10**18))

@@ -94,6 +94,10 @@ class TestGroups:
             ("1970-01-03", 8, 0.5, 1, 1),
         ]
 
+    def test_a_line_without_a_time_never_joins_the_day_of_others(self, shelf):
+        shelf.home.write("logs/a/x.jsonl", log(t=1, **{"in": 1}), log(**{"in": 2}))
+        assert shelf.sweep().table("day") == [("", 2, None, 1, 1), ("1970-01-01", 1, None, 1, 1)]
+
     def test_by_day_in_a_time_zone(self, full):
         assert full.table("day", time_zone="America/Lima") == [
             ("", 4, None, 1, 1),
