@@ -98,6 +98,10 @@ def text_at(value: object, *path: str) -> str:
     return string(value)
 
 
+def an_id(text: str) -> str:
+    return text if re.fullmatch("[A-Za-z0-9][A-Za-z0-9._-]{0,127}", text) else ""
+
+
 def directory(value: object, *path: str) -> str:
     """Return a working directory, none for one whose bytes were damaged."""
     cwd = text_at(value, *path, "cwd")

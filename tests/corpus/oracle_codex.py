@@ -7,6 +7,7 @@ import re
 from tests.corpus.oracle import (
     Record,
     Said,
+    an_id,
     as_blocks,
     count,
     counts,
@@ -199,6 +200,8 @@ def own_records(records: list[Record]) -> list[Record]:
     past = False
     for record in records:
         when = moment(record.value.get("timestamp"))
+        if not isinstance(record.value.get("payload"), dict):
+            continue
         if record.value.get("type") == "session_meta":
             foreign = record is not own and string(payload(record).get("id"))
             if foreign and foreign != string(payload(own).get("id")) and not past:
@@ -273,7 +276,9 @@ def find_directory(records: list[Record], meta: dict) -> str:
             continue
         for one in record.said:
             if one.text.strip().lower().startswith("<environment_context>"):
-                match = re.search(r"<cwd>([^<]*)</cwd>|Current working directory:(.*)", one.text)
+                match = re.search(
+                    r"<cwd>([^<]*)</cwd>|(?m:^)Current working directory:(.*)", one.text
+                )
                 if match:
                     named.append((match[1] or match[2] or "").strip())
     named = [cwd for cwd in named if "\ufffd" not in cwd]
@@ -314,7 +319,7 @@ def summary(data: bytes, *, session_id: str) -> tuple:
         "models": distinct(models),
         "tokens": tokens(records, own, fork=fork),
         "cost_usd": None,
-        "parent_id": (parent or text_at(meta, "forked_from_id")) if subagent else "",
+        "parent_id": an_id(parent or text_at(meta, "forked_from_id")) if subagent else "",
         "git_branch": ([""] + [b for m in mine if (b := text_at(m, "git", "branch"))])[-1],
         "tool_version": ([""] + [v for m in mine if (v := text_at(m, "cli_version"))])[-1],
         "is_subagent": subagent,

@@ -9,6 +9,7 @@ from tests.corpus.oracle import (
     Number,
     Record,
     Said,
+    an_id,
     as_blocks,
     as_tokens,
     count,
@@ -30,7 +31,6 @@ from tests.corpus.oracle import (
 )
 
 SKILL = re.compile(r'(<skill name="[^"]*" location="[^"]*">.*?</skill>)(?:\n\n(.*)|\s*)', re.DOTALL)
-ID = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
 def prose(content: object, role: str) -> list[Said]:
@@ -174,8 +174,7 @@ def summary(data: bytes, *, file_id: str) -> tuple | None:
     header = records[0].value
     speak(records)
     said = number_messages(records)
-    session_id = string(header.get("id"))
-    session_id = session_id if ID.fullmatch(session_id) else file_id
+    session_id = an_id(string(header.get("id"))) or file_id
     first = next(filter(None, map(first_prompt, records)), "")
     infos = [r.value for r in records if r.value.get("type") == "session_info"]
     names = [name for info in infos if (name := title(text_at(info, "name")))]

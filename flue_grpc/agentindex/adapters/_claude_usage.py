@@ -39,6 +39,7 @@ class Requests(msgspec.Struct):
     key: int = 0
     known: TokenUsage = NO_TOKENS
     last: Usage | None = None
+    message_id: str = ""
     has_branches: bool = False
 
     def count(self, line: Line, ledger: Ledger, *, is_branch: bool) -> TokenUsage:
@@ -46,24 +47,25 @@ class Requests(msgspec.Struct):
         message = line.message
         if message is None or message.usage is None:
             return NO_TOKENS
-        name = line.request_id or (message.id and _NO_REQUEST + message.id) or ""
-        if name == self.name and name and message.usage == self.last:
+        message_id = message.id or ""
+        name = line.request_id or (message_id and _NO_REQUEST + message_id)
+        is_same = name == self.name and message_id == self.message_id
+        if is_same and name and message.usage == self.last:
             return NO_TOKENS
         usage = _tokens_of(message.usage)
-        if usage is NO_TOKENS or not name:
+        if not name:
             return usage
-        message_id = message.id or ""
         if is_branch:
             return self._count_branch(name, message_id, usage, ledger)
-        taken_back = NO_TOKENS if name == self.name else self._turn_to(name, message_id, ledger)
+        taken_back = NO_TOKENS if is_same else self._turn_to(name, message_id, ledger)
         self.last = message.usage
         added = self._raise(usage, ledger)
         return added if taken_back is NO_TOKENS else minus(added, taken_back)
 
     def _raise(self, usage: TokenUsage, ledger: Ledger) -> TokenUsage:
         known = self.known
-        if usage == known:
-            return NO_TOKENS
+        if usage is NO_TOKENS:
+            ledger.put(self.key, known)
         raised = usage if known is NO_TOKENS else maximum(known, usage)
         if raised == known:
             return NO_TOKENS
@@ -73,27 +75,34 @@ class Requests(msgspec.Struct):
 
     def _turn_to(self, name: str, message_id: str, ledger: Ledger) -> TokenUsage:
         """Take up a request of the main chain; return what sidechain lines counted of it."""
-        self.name, self.key = name, _key(_REQUEST, name)
-        known = ledger.get(self.key)
-        self.known = NO_TOKENS if known is None else known
-        if known is not None:
+        if name != self.name:
+            self.name, self.key = name, _key(_REQUEST, name)
+            known = ledger.get(self.key)
+            self.known = NO_TOKENS if known is None else known
+            if known is None and self.has_branches:
+                self._adopt(message_id, ledger)
+        self.message_id = message_id
+        if not message_id:
             return NO_TOKENS
-        if message_id:
-            ledger.put(_key(_MAIN, message_id), NO_TOKENS)
-        return self._take_over(message_id, ledger) if self.has_branches else NO_TOKENS
+        ledger.put(_key(_MAIN, message_id), NO_TOKENS)
+        if not self.has_branches:
+            return NO_TOKENS
+        pool_key = _key(_REPLAYED, message_id)
+        replayed = ledger.get(pool_key) or NO_TOKENS
+        ledger.put(pool_key, NO_TOKENS)
+        return NO_TOKENS if replayed == NO_TOKENS else replayed
 
-    def _take_over(self, message_id: str, ledger: Ledger) -> TokenUsage:
+    def _adopt(self, message_id: str, ledger: Ledger) -> None:
+        """Go on with what sidechain lines counted of the very same request."""
         branch_key, pool_key = _key(_BRANCH, self.name), _key(_REPLAYED, message_id)
         own = ledger.get(branch_key) or NO_TOKENS
-        replayed = ledger.get(pool_key) or NO_TOKENS
-        if own != NO_TOKENS:
-            self.known = own
-            ledger.put(self.key, own)
-            ledger.put(branch_key, NO_TOKENS)
-        if replayed == NO_TOKENS:
-            return NO_TOKENS
-        ledger.put(pool_key, NO_TOKENS)
-        return maximum(minus(replayed, own), NO_TOKENS)
+        if own == NO_TOKENS:
+            return
+        self.known = own
+        ledger.put(self.key, own)
+        ledger.put(branch_key, NO_TOKENS)
+        pool = ledger.get(pool_key) or NO_TOKENS
+        ledger.put(pool_key, maximum(minus(pool, own), NO_TOKENS))
 
     def _count_branch(
         self, name: str, message_id: str, usage: TokenUsage, ledger: Ledger

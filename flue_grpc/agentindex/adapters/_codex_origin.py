@@ -41,7 +41,7 @@ class Origin(msgspec.Struct):
 
     def take_meta(self, meta: Payload, ts: int | None) -> None:
         """Take in a meta line: the first is the thread's own, others are of ancestors."""
-        thread_id = meta.id or ""
+        thread_id = label_of(meta.id or "")
         if not self.has_meta:
             self._take_own(meta, ts)
         elif thread_id and thread_id != self.id:

@@ -187,6 +187,8 @@ def _take(state: State, line: Line, pieces: list[Piece], ledger: Ledger) -> Line
 
 
 def _take_header(state: State, line: Line) -> None:
+    if state.is_refused:
+        return
     if line.type == "session":
         state.has_header = True
         state.id = line.id if line.id and is_id(line.id) else ""

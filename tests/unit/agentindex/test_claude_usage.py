@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from flue_grpc.agentindex.adapters.base import Source
 from tests.unit.agentindex.reading import UUID, Reading
@@ -80,6 +82,12 @@ REPLAY = response("r2", "m1", usage(2, 30), sidechain=True)
         ([response("r1", "m1", usage(1, 12), sidechain=True), MAIN], (1, 12), [(1, 12)]),
         ([MAIN, response("r2", "m2", usage(0, 5), sidechain=True)], (1, 15), [(1, 10), (0, 5)]),
         ([MAIN, response(None, "m1", usage(2, 30), sidechain=True)], (1, 10), [(1, 10)]),
+        ([response("r1", None, usage(1, 10)), MAIN, REPLAY], (1, 10), [(1, 10)]),
+        (
+            [response("r1", "m0", usage(1, 10)), REPLAY, MAIN],
+            (1, 10),
+            [(1, 10), (2, 30), (-2, -30)],
+        ),
         (
             [response(None, "m1", usage(1, 10)), REPLAY, response(None, "m1", usage(1, 11))],
             (1, 11),
@@ -170,3 +178,32 @@ def test_only_the_assistant_uses_tokens():
 
 def test_costs_of_old_builds_are_not_counted():
     assert Reading("claude", MAIN | {"costUSD": 0.5}).summary.cost_usd is None
+
+
+REQUESTS = {"m1": ("r1", "side1", "aside1"), "m2": ("r2", "side2", "aside2")}
+lines_of_requests = st.lists(
+    st.tuples(
+        st.sampled_from(["m1", "m2"]),
+        st.booleans(),
+        st.integers(0, 2),
+        st.integers(0, 3),
+        st.integers(0, 5),
+    ),
+    max_size=8,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(lines_of_requests)
+def test_the_order_of_lines_changes_no_sum(drawn):
+    lines, counted = [], {}
+    in_main_chain = {message for message, sidechain, *_ in drawn if not sidechain}
+    for message, sidechain, which, sent, got in drawn:
+        request = REQUESTS[message][which if sidechain else 0]
+        lines.append(response(request, message, usage(sent, got), sidechain=sidechain))
+        if which and sidechain and message in in_main_chain:
+            continue
+        largest = counted.get(request, (0, 0))
+        counted[request] = (max(largest[0], sent), max(largest[1], got))
+    expected = [sum(column) for column in zip((0, 0), *counted.values(), strict=True)]
+    assert tokens(*lines) == (*expected, 0, 0)

@@ -313,6 +313,7 @@ HELLO = message("user", "hello")
         [entry("custom"), header(), HELLO],
         [b'{"type":"session","id":', HELLO],
         [{"type": "title"}, HELLO],
+        [b'{"type":"custom"}{"type":"title"}', header(), HELLO],
         [],
         [b"", b"junk"],
     ],
