@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator
 
+    from flue_grpc.agentindex.index import AgentIndex
     from flue_grpc.client import CallError, Client, Target
     from flue_grpc.config import Configuration
     from flue_grpc.server import Server
 
 _UNIX: Final = "unix:"
 _OWNER_SECONDS: Final = 5.0  # another command may own the index for that long
-_PAUSE: Final = 0.05
+_PAUSE: Final = 0.02
 
 
 def add_connection(parser: argparse.ArgumentParser) -> None:
@@ -119,7 +120,7 @@ def _read(path: Path) -> bytes:
 def _connected(
     arguments: argparse.Namespace,
     adapt: Callable[[Configuration, Path], Configuration],
-    still_runs: Callable[[Client], bool],
+    still_runs: Callable[[AgentIndex], bool],
 ) -> Iterator[Client]:
     from flue_grpc.client import Client
 
@@ -130,9 +131,8 @@ def _connected(
         return
     with tempfile.TemporaryDirectory(prefix="flue-grpc-") as directory:
         configuration = adapt(configuration_of(arguments), Path(directory))
-        in_process = _in_process(arguments, configuration, Path(directory))
+        in_process = _in_process(arguments, configuration, Path(directory), still_runs)
         with in_process as target, Client(target) as client:
-            _wait_while(still_runs, client)
             yield client
 
 
@@ -145,7 +145,10 @@ def _first_choice(arguments: argparse.Namespace) -> Target | None:
 
 @contextmanager
 def _in_process(
-    arguments: argparse.Namespace, configuration: Configuration, directory: Path
+    arguments: argparse.Namespace,
+    configuration: Configuration,
+    directory: Path,
+    still_runs: Callable[[AgentIndex], bool],
 ) -> Iterator[Target]:
     """Serve from this process, or find the server that owns the files after all."""
     from flue_grpc.client.target import Target, socket_target
@@ -157,6 +160,7 @@ def _in_process(
         yield server
         return
     try:
+        _wait_while(still_runs, server.services.index)
         yield socket_target(path)
     finally:
         server.stop()
@@ -197,32 +201,29 @@ def _start(arguments: argparse.Namespace, configuration: Configuration) -> Serve
             return server
 
 
-def _wait_while(still_runs: Callable[[Client], bool], client: Client) -> None:
-    """Wait until a server of our own knows everything, and show that it is at work."""
-    if not still_runs(client):
+def _wait_while(still_runs: Callable[[AgentIndex], bool], index: AgentIndex) -> None:
+    """Wait until an index of our own knows everything, and show how far it has come."""
+    if not still_runs(index):
         return
-    from flue_grpc.commands.progress import spinner
+    from flue_grpc.commands.progress import bar
 
-    with spinner("reading transcripts"):
-        while still_runs(client):
+    with bar("reading transcripts") as show:
+        while still_runs(index):
+            show(index.progress.bytes, index.progress.of_bytes)
             time.sleep(_PAUSE)
 
 
-def _nothing_runs(client: Client) -> bool:
-    del client
+def _nothing_runs(index: AgentIndex) -> bool:
+    del index
     return False
 
 
-def _sweep_runs(client: Client) -> bool:
-    return any(response.building for response in client.agentindex.snapshot(limit=1).responses())
+def _sweep_runs(index: AgentIndex) -> bool:
+    return index.building
 
 
-def _ranking_runs(client: Client) -> bool:
-    from flue.agentindex.v1 import agent_index_pb2 as pb
-
-    # Any word tells whether the index is complete.
-    hits = client.agentindex.search("a", mode=pb.SEARCH_MODE_RANKED, limit=1)
-    return any(response.building for response in hits.responses())
+def _ranking_runs(index: AgentIndex) -> bool:
+    return index.building or index.lags
 
 
 def _answers_tcp(address: str) -> bool:

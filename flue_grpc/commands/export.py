@@ -96,11 +96,11 @@ def _messages(client: Client, summary: pb.Summary) -> Iterator[pb.Message]:
     from flue_grpc.commands.progress import bar
 
     pages = client.agentindex.read_transcript(summary.tool, summary.id)
-    with bar("exporting", summary.file_size) as show:
+    with bar("exporting") as show:
         for response in pages.responses():
             for message in response.page.messages:
                 yield _whole(client, summary, message, response.page.revision)
-            show(response.page.next)
+            show(response.page.next, response.page.file_size)
 
 
 def _whole(client: Client, summary: pb.Summary, message: pb.Message, revision: str) -> pb.Message:

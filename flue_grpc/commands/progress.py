@@ -30,14 +30,14 @@ def spinner(what: str, console: Console | None = None) -> Iterator[Callable[[str
 
 
 @contextmanager
-def bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show a bar while the block runs; call what is yielded with how much is done."""
-    if not is_watched() or not total:
-        yield lambda _: None
+def bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar while the block runs; call what is yielded with what is done and of how much."""
+    if not is_watched():
+        yield lambda _done, _total: None
         return
     from rich.console import Console
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task(what, total=total)
-        yield lambda done: shown.update(task, completed=done)
+        task = shown.add_task(what, total=None)
+        yield lambda done, total: shown.update(task, completed=done, total=total or None)
