@@ -5,44 +5,32 @@ Calls read what is in memory and in the index file; none of them waits for a swe
 
 from __future__ import annotations
 
-import logging
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
-import apsw
-import msgspec
-
-from flue_grpc.agentindex import followers, index_rows, pages
+from flue_grpc.agentindex import followers, pages
 from flue_grpc.agentindex.adapters.registry import ADAPTERS
 from flue_grpc.agentindex.background import Background
-from flue_grpc.agentindex.catalog import Catalog
 from flue_grpc.agentindex.discovery import real_roots
 from flue_grpc.agentindex.file_events import FileEvents
 from flue_grpc.agentindex.follow import Follow
 from flue_grpc.agentindex.index_file import open_index_file
-from flue_grpc.agentindex.located import Located, no_checkpoints
+from flue_grpc.agentindex.lookup import Lookup, restored_catalog
 from flue_grpc.agentindex.searches import Searches, SearchView
 from flue_grpc.agentindex.snapshots import SnapshotView, count_hidden, list_sessions
 from flue_grpc.agentindex.sweeper import Sweeper
 from flue_grpc.agentindex.usage import UsageView, list_usage
 from flue_grpc.agentindex.watching import Watch
-from flue_grpc.errors import (
-    BadCombinationError,
-    DatabaseIoError,
-    TranscriptNotFoundError,
-    UnknownToolError,
-)
+from flue_grpc.errors import BadCombinationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import TracebackType
 
-    from flue_grpc.agentindex.catalog import Session
     from flue_grpc.agentindex.changes import Changes
     from flue_grpc.agentindex.file_events import Mode
     from flue_grpc.agentindex.follow import Beginning
     from flue_grpc.agentindex.followed_files import FollowedFiles
-    from flue_grpc.agentindex.index_file import IndexFile
+    from flue_grpc.agentindex.located import Located
     from flue_grpc.agentindex.ranked_search import RankedCursor, RankedSearch
     from flue_grpc.agentindex.settings import IndexSettings
     from flue_grpc.agentindex.snapshots import SnapshotCursor, SnapshotFilter
@@ -53,35 +41,38 @@ if TYPE_CHECKING:
     from flue_grpc.agentindex.worker_messages import Progress
     from flue_grpc.cancel import Cancel
 
-_log = logging.getLogger(__name__)
-
-Item = TypeVar("Item")
-
 
 class AgentIndex:
     """A read-only index over the transcripts of one home; safe from any thread."""
 
     def __init__(self, settings: IndexSettings) -> None:
         """Use ``AgentIndex.open``."""
-        self._limits = settings.reading
-        self._adapters = {adapter.tool: adapter for adapter in ADAPTERS}
+        adapters = {adapter.tool: adapter for adapter in ADAPTERS}
         self._roots = real_roots(ADAPTERS, settings.home, settings.env)
         parts = tuple(follower.part for follower in followers.FOLLOWERS)
         self._file = open_index_file(settings.directory, settings.home, parts)
         try:
-            self._catalog = _restored(self._file)
+            self._catalog = restored_catalog(self._file)
             self._sweeper = Sweeper(
                 settings, self._roots, self._file, self._catalog, self._on_swept
             )
             self._background = Background(
                 followers.FOLLOWERS if settings.ranked else (),
-                self._adapters,
+                adapters,
                 self._file,
                 self._catalog,
                 settings.worker_bytes,
                 self._sweeper.mend,
             )
-            self._searches = Searches(self._file, self._catalog, self._adapters, self._limits)
+            self._searches = Searches(self._file, self._catalog, adapters, settings.reading)
+            self._lookup = Lookup(
+                self._file,
+                self._catalog,
+                adapters,
+                settings.reading,
+                lambda: self.building,
+                self._sweeper.mend,
+            )
             self._events = FileEvents(
                 self.directories, self.followed, self.refresh, self._look_everywhere
             )
@@ -212,12 +203,11 @@ class AgentIndex:
         Raises UnknownToolError, TranscriptNotFoundError.
         """
         self.poke()
-        return self._session(tool, session_id).summary
+        return self._lookup.session(tool, session_id).summary
 
     def locate(self, tool: str, session_id: str) -> Located:
         """Return where a transcript lies and what is known of it. Raises as ``resolve``."""
-        session = self._session(tool, session_id)
-        return self._located(session)
+        return self._lookup.locate(tool, session_id)
 
     def read_page(  # noqa: PLR0913, PLR0917 - the fields of the request
         self,
@@ -231,8 +221,8 @@ class AgentIndex:
     ) -> Page:
         """Return one page, as ``pages.read_page``. Raises also what ``resolve`` does."""
         self.poke()
-        located = self.locate(tool, session_id)
-        with self._building_told():
+        located = self._lookup.locate(tool, session_id)
+        with self._lookup.reading():
             return pages.read_page(located, offset, direction, limit, revision, cancel)
 
     def read_transcript(  # noqa: PLR0913, PLR0917 - the fields of the request
@@ -247,8 +237,8 @@ class AgentIndex:
     ) -> Iterator[Page]:
         """Yield consecutive pages, as ``pages.read_transcript``. Raises as ``read_page``."""
         self.poke()
-        located = self.locate(tool, session_id)
-        with self._building_told():
+        located = self._lookup.locate(tool, session_id)
+        with self._lookup.reading():
             yield from pages.read_transcript(located, offset, direction, limit, revision, cancel)
 
     def read_message(  # noqa: PLR0913, PLR0917 - the fields of the request
@@ -262,8 +252,8 @@ class AgentIndex:
     ) -> Iterator[str]:
         """Yield one whole text in pieces, as ``pages.read_message``. Raises as ``read_page``."""
         self.poke()
-        located = self.locate(tool, session_id)
-        with self._building_told():
+        located = self._lookup.locate(tool, session_id)
+        with self._lookup.reading():
             yield from pages.read_message(located, offset, index, revision, cancel)
 
     def search(
@@ -278,7 +268,7 @@ class AgentIndex:
     ) -> SearchView:
         """Look for words, best match first, as ``RankedSearches.search``."""
         self.poke()
-        items = self._guarded(self._searches.ranked(request, after, cancel))
+        items = self._lookup.guarded(self._searches.ranked(request, after, cancel))
         return SearchView(self.building or self._background.lags, items)
 
     def usage(self, query: UsageQuery, after: UsageCursor | None, cancel: Cancel) -> UsageView:
@@ -289,7 +279,7 @@ class AgentIndex:
         _check_span(query.since, query.until)
         self.poke()
         items = list_usage(self._file, self._catalog, query, after, cancel)
-        return UsageView(self.building, self._guarded(items))
+        return UsageView(self.building, self._lookup.guarded(items))
 
     def _on_swept(self) -> None:
         self._background.wake()
@@ -297,72 +287,6 @@ class AgentIndex:
     def _look_everywhere(self) -> None:
         self.followed.wake_all()
         self._sweeper.demand()
-
-    def _session(self, tool: str, session_id: str) -> Session:
-        if tool not in self._adapters:
-            raise UnknownToolError("no adapter has this tool", "tool", {"tool": tool})
-        session = self._catalog.get((tool, session_id))
-        if session is None:
-            raise self._not_found()
-        return session
-
-    def _located(self, session: Session) -> Located:
-        entry = session.entry
-        try:
-            with self._file.reader() as db:
-                checkpoints = index_rows.load_checkpoints(db, entry)
-        except apsw.Error as error:
-            self._note(error)
-            checkpoints = no_checkpoints(entry.record.standing.mirror)
-        adapter = self._adapters[entry.place.tool]
-        summary = session.summary
-        return Located(
-            summary.tool,
-            summary.id,
-            entry.path,
-            entry.place.root,
-            adapter,
-            summary,
-            checkpoints,
-            self._limits,
-        )
-
-    def _guarded(self, items: Iterator[Item]) -> Iterator[Item]:
-        """Let a damaged index file cost this call only."""
-        try:
-            yield from items
-        except apsw.Error as error:
-            self._note(error)
-            raise DatabaseIoError("the transcript index cannot be read") from error
-
-    def _note(self, error: apsw.Error) -> None:
-        _log.warning("the transcript index cannot be read: %s", error)
-        if isinstance(error, apsw.CorruptError | apsw.NotADBError):
-            self._sweeper.mend()
-
-    @contextmanager
-    def _building_told(self) -> Iterator[None]:
-        """Let a transcript that vanished be reported as one that was never found."""
-        try:
-            yield
-        except TranscriptNotFoundError as error:
-            raise self._not_found() from error
-
-    def _not_found(self) -> TranscriptNotFoundError:
-        metadata = {"building": "true"} if self.building else {}
-        return TranscriptNotFoundError("there is no such transcript", metadata)
-
-
-def _restored(file: IndexFile) -> Catalog:
-    try:
-        catalog = Catalog()
-        with file.reader() as db:
-            catalog.restore(index_rows.load_entries(db))
-    except (apsw.Error, msgspec.MsgspecError, ValueError) as error:
-        _log.warning("the transcript index is damaged and is made anew: %s", error)
-        file.rebuild()
-        return Catalog()
-    return catalog
 
 
 def _check_span(since: int | None, until: int | None) -> None:
