@@ -1,22 +1,17 @@
 """Measure product and reference in one run, so that only their ratio is judged.
 
 Machines are noisy: each round measures both sides, one after the other, and the
-medians are compared. A verdict leaves the margin of 25 % to the reader; the table
-shows the spread.
+medians are compared; the table shows the spread.
 """
 
 from __future__ import annotations
 
-import os
 import statistics
-import subprocess
-import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    import resource
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
@@ -128,50 +123,3 @@ def percentile(samples: Sequence[float], part: float) -> float:
     """Return the sample that ``part`` (0 to 1) of the samples do not pass."""
     ordered = sorted(samples)
     return ordered[min(len(ordered) - 1, int(len(ordered) * part))]
-
-
-@dataclass(frozen=True)
-class Finished:
-    """A whole process: wall and CPU seconds (user and system), peak memory in MiB."""
-
-    wall: float
-    cpu: float
-    peak_mib: float
-    output: str
-
-
-@dataclass
-class Command:
-    """A program to run to its end; ``environment`` is added to the current one."""
-
-    arguments: Sequence[str]
-    environment: dict[str, str] = field(default_factory=dict)
-
-    def run(self) -> Finished:
-        """Run it; raise CalledProcessError when it fails."""
-        start = time.perf_counter()
-        process = subprocess.Popen(
-            list(self.arguments),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=os.environ | self.environment,
-            text=True,
-        )
-        output = process.stdout.read() if process.stdout else ""
-        _, status, usage = os.wait4(process.pid, 0)
-        wall = time.perf_counter() - start
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.stdout:
-            process.stdout.close()
-        if process.returncode:
-            raise subprocess.CalledProcessError(process.returncode, list(self.arguments))
-        return Finished(wall, _cpu(usage), usage.ru_maxrss / 1024, output)
-
-
-def _cpu(usage: resource.struct_rusage) -> float:
-    return usage.ru_utime + usage.ru_stime
-
-
-def python(*arguments: str) -> Command:
-    """Return this interpreter with ``arguments``."""
-    return Command([sys.executable, *arguments])

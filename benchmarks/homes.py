@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import random
 import re
+import shutil
 import sys
 import uuid
 from dataclasses import dataclass
@@ -81,6 +82,39 @@ def make_home(path: Path, size: int, sessions: int, seed: int = 1) -> Home:
         count, length = _write(target, body, weight * scale)
         lines, written = lines + count, written + length
     return Home(path, sessions, lines, written)
+
+
+def home(work: Path, megabytes: int, sessions: int) -> Path:
+    """Return a home of about this size below ``work``, made when it is not there yet."""
+    path = work / f"home-{megabytes}-{sessions}"
+    if not path.exists():
+        unfinished = work / f"unfinished-{path.name}"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        make_home(unfinished, megabytes * 1_000_000, sessions)
+        unfinished.rename(path)
+    return path
+
+
+def transcript_of(source: Path, path: Path, megabytes: int, number: int) -> str:
+    """Repeat the lines of a transcript of ``source`` in a new one below ``path``; return its id.
+
+    All that come from one source end with the same lines.
+    """
+    found = max(source.rglob(".claude/**/*.jsonl"), key=lambda file: file.stat().st_size)
+    body = found.read_bytes()[:1_000_000]
+    body = body[: body.rfind(b"\n") + 1]
+    folder = path / ".claude/projects/-home-dev-shop"
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"00000000-0000-4000-8000-{number:012}.jsonl"
+    with file.open("wb") as out:
+        for _ in range(max(1, megabytes * 1_000_000 // len(body))):
+            out.write(body)
+    return file.stem
+
+
+def size_of(path: Path) -> int:
+    """Return the bytes of all transcripts below ``path``."""
+    return sum(file.stat().st_size for file in path.rglob("*.jsonl"))
 
 
 def _write(path: Path, body: Iterator[str], size: float) -> tuple[int, int]:

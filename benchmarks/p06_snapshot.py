@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness import Goal, compare, interleave
-from homes import make_home
+from homes import home
 from latency import p50, sample
 from servers import echo, product
 
@@ -20,12 +20,11 @@ if TYPE_CHECKING:
 def measure(scale: Scale) -> Iterator[Figure]:
     """Yield the ratio of the medians of the medians."""
     sessions = scale.pick(5_000, 500)
-    home = scale.work / f"home-small-{sessions}"
-    if not home.exists():
-        make_home(home, sessions * 4_000, sessions)
+    path = home(scale.work, sessions // 250, sessions)
     request = agent_index_pb2.SnapshotRequest(limit=50)
-    with product(home) as served, echo() as answer:
+    with product(path) as served, echo() as answer:
         served.swept()
+        served.ranked()
         size = sum(response.ByteSize() for response in served.index.Snapshot(request))
         ours, floor = interleave(
             scale.rounds,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import grpc
+from processes import cpu_seconds, resident_mib
 
 from flue.agentindex.v1 import agent_index_pb2, agent_index_pb2_grpc
 from flue.store.v1 import store_pb2_grpc
@@ -42,6 +43,10 @@ class Product:
         """Wait until the first sweep is complete."""
         self._wait(lambda: self.index.Snapshot(agent_index_pb2.SnapshotRequest(limit=1)))
 
+    def cpu_seconds(self) -> float:
+        """Return the CPU time that the server has used, without its workers."""
+        return cpu_seconds(self.process.pid)
+
     def ranked(self) -> None:
         """Wait until the RANKED index has caught up."""
         request = agent_index_pb2.SearchRequest(
@@ -51,10 +56,7 @@ class Product:
 
     def memory_mib(self) -> float:
         """Return the resident memory of the server."""
-        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) / 1024
-        raise LookupError(self.process.pid)
+        return resident_mib(self.process.pid)
 
     def _wait(self, ask: Callable[[], Iterator[object]]) -> None:
         pause = threading.Event()
@@ -66,15 +68,20 @@ class Product:
 
 
 @contextmanager
-def product(home: Path, *arguments: str, data: Path | None = None) -> Iterator[Product]:
-    """Serve ``home`` on a temporary Unix socket, without RANKED unless asked for."""
+def product(
+    home: Path,
+    *arguments: str,
+    data: Path | None = None,
+    environment: dict[str, str] | None = None,
+) -> Iterator[Product]:
+    """Serve ``home`` on a temporary Unix socket; ``arguments`` go to the server."""
     with tempfile.TemporaryDirectory(prefix="flue-b") as temporary:
         directory = data or Path(temporary) / "data"
         address = f"unix:{temporary}/s"
         command = [sys.executable, "-m", "flue_grpc", "serve", "--listen", address]
         command += ["--home", str(home), "--data-dir", str(directory), "--access-log", "off"]
-        with _process([*command, *arguments]) as process:
-            started = Product(process, address)
+        with process([*command, *arguments], environment) as running:
+            started = Product(running, address)
             grpc.channel_ready_future(started.channel).result(timeout=60)
             yield started
             started.channel.close()
@@ -86,7 +93,7 @@ def echo() -> Iterator[Callable[[int], bytes]]:
     with tempfile.TemporaryDirectory(prefix="flue-b") as temporary:
         address = f"unix:{temporary}/e"
         script = str(Path(__file__).with_name("echo_server.py"))
-        with _process([sys.executable, script, address]):
+        with process([sys.executable, script, address]):
             channel = grpc.insecure_channel(address, OPTIONS)
             grpc.channel_ready_future(channel).result(timeout=60)
             call = channel.unary_unary("/bench.Echo/Call")
@@ -98,26 +105,36 @@ def echo() -> Iterator[Callable[[int], bytes]]:
 def spinner() -> Iterator[None]:
     """Keep one core busy at normal priority: the floor of what a sweep does to calls."""
     script = "import sys\nprint('ready', flush=True)\nwhile True: pass"
-    with _process([sys.executable, "-c", script]):
+    with process([sys.executable, "-c", script]):
         yield
 
 
 @contextmanager
-def _process(command: list[str]) -> Iterator[subprocess.Popen[str]]:
+def process(
+    command: list[str], environment: dict[str, str] | None = None
+) -> Iterator[subprocess.Popen[str]]:
     """Run until the ``with`` ends; begin once it has printed its first line."""
-    process = subprocess.Popen(
+    running = subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        env=os.environ | {"PYTHONUNBUFFERED": "1"} | (environment or {}),
     )
     try:
-        assert process.stdout is not None
-        if not process.stdout.readline():
+        assert running.stdout is not None
+        if not running.stdout.readline():
             raise RuntimeError(f"{command[1:3]} did not start")
-        yield process
+        yield running
     finally:
-        process.terminate()
-        process.communicate(timeout=60)
+        running.terminate()
+        running.communicate(timeout=60)
+
+
+@contextmanager
+def load(served: Product, kind: str, count: int, session: str) -> Iterator[None]:
+    """Keep clients in a process of their own busy with ``served``, see ``load.py``."""
+    script = str(Path(__file__).with_name("load.py"))
+    with process([sys.executable, script, served.address, kind, str(count), session]):
+        yield
