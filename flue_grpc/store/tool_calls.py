@@ -1,8 +1,9 @@
 """Tool calls as the JSON text of their column, in the shape of the Go original (behaviour A1, A2).
 
 ``[{"id": …, "type": …, "function": {"name": …, "arguments": …}, …}]`` with each
-further member as it came. What JSON cannot hold there (a text that is no JSON, a
-name that is taken) stands as strings in a member of its own, ``flue:extra``.
+further member as it came. What cannot stand there (a text that is no JSON, or has
+a line break, or is nested too deeply; a name that is taken) stands as strings in
+a member of its own, ``flue:extra``: so the column is one line.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from flue_grpc.store.values import ToolCall
 
 _FALLBACK: Final = "flue:extra"
 _FUNCTION: Final = "function."
+# How deep a text is when the decoder gives up depends on the caller's stack.
+_SPARE_DEPTH: Final = 400
 _CALL_MEMBERS: Final = frozenset(("id", "type", "function", _FALLBACK))
 _FUNCTION_MEMBERS: Final = frozenset(("name", "arguments"))
 _Members = dict[str, msgspec.Raw]
@@ -90,11 +93,12 @@ def _encode(call: ToolCall) -> dict[str, object]:
 
 
 def _is_whole_json(text: str) -> bool:
-    """Whether the text is a JSON value that comes back without a change."""
-    if not text or text[0].isspace() or text[-1].isspace():
+    """Whether the text is a JSON value that comes back without a change, in one line."""
+    if not text or text[0].isspace() or text[-1].isspace() or "\n" in text:
         return False
     try:
         _VALUE.decode(text)
+        _VALUE.decode("[" * _SPARE_DEPTH + text + "]" * _SPARE_DEPTH)
     except (msgspec.MsgspecError, RecursionError):
         return False
     return True

@@ -62,6 +62,26 @@ def test_any_extra_comes_back_byte_for_byte(extra):
     assert decode_tool_calls(column) == (call,)
 
 
+def within(frames, work):
+    """Do the work that many frames further up the stack."""
+    return work() if not frames else within(frames - 1, work)
+
+
+@pytest.mark.parametrize("depth", [100, 590, 600, 900, 980, 990, 1500])
+def test_nesting_is_read_back_whatever_the_depth_of_the_reader_s_stack(depth):
+    call = ToolCall("i", "t", "n", "a", (("x", "[" * depth + "]" * depth),))
+    column = encode_tool_calls((call,))
+    for frames in (0, 50, 250):
+        assert within(frames, lambda: decode_tool_calls(column)) == (call,)
+
+
+def test_the_column_is_one_line_whatever_the_extra_members_hold():
+    call = ToolCall("i", "t", "n", "a\nb", (("function.y", "[1,\n2]"), ("x", '{\n "k": 1}')))
+    column = encode_tool_calls((call,))
+    assert "\n" not in column
+    assert decode_tool_calls(column) == (call,)
+
+
 def test_members_of_wrong_types_are_kept_as_extra():
     column = '[{"id":5,"type":null,"function":{"name":["x"],"arguments":{"a":1}},"x":"y"}]'
     (call,) = decode_tool_calls(column)
