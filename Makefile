@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help venv serve test unit lint format generate lock audit licences build conformance
+.PHONY: help venv serve test unit lint format generate lock audit licences build conformance torture
 
 PY := .venv/bin/python
 
@@ -21,6 +21,11 @@ unit: venv ## Run the unit tests alone
 
 conformance: venv ## Run every client against a real server and print the table
 	@$(PY) tests/conformance/driver $(ARGS)
+
+KILLS ?= 2000
+SEED ?= 1
+torture: venv ## Kill servers, imports and indexes KILLS times from SEED, and look for what was lost
+	@FLUE_KILLS=$(KILLS) FLUE_SEED=$(SEED) $(PY) -m pytest tests/torture
 
 lint: venv ## Run the static checks alone
 	@scripts/lint

@@ -14,6 +14,7 @@ import grpc
 
 from flue.store.v1 import store_pb2 as pb
 
+MESSAGES, MEMORIES = 120, 40  # of one client; then it deletes
 LOST = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 
 
@@ -70,22 +71,27 @@ class Client:
 
     def _next(self):
         self._serial += 1
-        choices = (
-            [self._new_session]
-            if not self.known.sessions
-            else [
-                *[self._append] * 8,
-                *[self._batch] * 3,
-                *[self._remember] * 2,
-                self._forget,
-                self._new_session,
-                self._delete_session,
-            ]
-        )
-        return self._dice.choice(choices)()
+        return self._dice.choice(self._choices())()
+
+    def _choices(self):
+        """What to do next; what has grown large is deleted, so that every check stays quick."""
+        if not self.known.sessions:
+            return [self._new_session]
+        if len(self.known.memory) > MEMORIES:
+            return [self._forget]
+        if sum(map(len, self.known.sessions.values())) > MESSAGES:
+            return [self._delete_session]
+        return [
+            *[self._append] * 8,
+            *[self._batch] * 3,
+            *[self._remember] * 2,
+            self._forget,
+            self._new_session,
+            self._delete_session,
+        ]
 
     def _text(self):
-        size = self._dice.choice((10, 300, 2_000, 20_000))
+        size = self._dice.choice((10, 300, 300, 300, 2_000, 2_000, 2_000, 20_000))
         return f"c{self.number}n{self._serial} " + "lorem " * (size // 6)
 
     def _id(self):
@@ -134,9 +140,7 @@ class Client:
         return "DeleteMemoryEntry", request, lambda known, _: known.memory.pop(number)
 
     def _delete_session(self):
-        if len(self.known.sessions) < 2:
-            return self._append()
-        name = self._session()
+        name = max(self.known.sessions, key=lambda name: len(self.known.sessions[name]))
         request = pb.DeleteSessionRequest(id=name)
         return "DeleteSession", request, lambda known, _: known.sessions.pop(name)
 

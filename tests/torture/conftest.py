@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+
+from tests.torture.nursery import Nursery
 
 
 @pytest.fixture(scope="session")
@@ -26,3 +29,9 @@ def directory():
     path = Path(tempfile.mkdtemp(prefix="flue-t"))
     yield path
     shutil.rmtree(path)
+
+
+@pytest.fixture
+def nursery(directory):
+    with closing(Nursery(directory / "log")) as made:
+        yield made

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 
 import grpc
 
 from flue.store.v1 import store_pb2_grpc
+from tests.torture.nursery import Nursery
 
 PATIENCE = 30.0
 OPTIONS = [
@@ -28,10 +27,10 @@ class Victim:
         self.home = directory / "home"
         self.home.mkdir(exist_ok=True)
         self.address = f"unix:{directory}/s"
-        self._command = [sys.executable, "-m", "flue_grpc", "serve", "--listen", self.address]
-        self._command += ["--home", str(self.home), "--data-dir", str(self.data), *arguments]
-        self._command += ["--access-log", "off"]
-        self.process = None
+        self._arguments = ["serve", "--listen", self.address, "--home", str(self.home)]
+        self._arguments += ["--data-dir", str(self.data), "--access-log", "off", *arguments]
+        self._nursery = Nursery(directory / "log")
+        self._life = None
         self.channel = None
         self.lives = 0
 
@@ -40,12 +39,11 @@ class Victim:
         return self.data / "store.db"
 
     def start(self):
-        with (self.directory / "log").open("ab") as log:
-            self.process = subprocess.Popen(
-                self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log
-            )
-        line = self.process.stdout.readline()
-        assert line.startswith(b"flue-grpc listens on "), (self.directory / "log").read_text()
+        self._life = self._nursery.run("flue_grpc.cli:main", *self._arguments)
+        line = self._life.line()
+        assert line is not None, (self.directory / "log").read_text()
+        assert line.startswith("flue-grpc listens on "), line
+        self._close_channel()
         self.channel = grpc.insecure_channel(self.address, OPTIONS)
         grpc.channel_ready_future(self.channel).result(timeout=PATIENCE)
         self.store = store_pb2_grpc.StoreStub(self.channel)
@@ -53,28 +51,27 @@ class Victim:
         return self
 
     def kill(self):
-        """End it as a power cut of the process would: with SIGKILL."""
-        self.process.kill()
-        self._gone()
+        """Kill it; the channel stays open for clients that have not noticed yet."""
+        assert self._life.kill() == -9
+        self._life = None
 
     def stop(self):
         """End it as its owner would."""
-        self.process.terminate()
-        assert self._gone() == 0
-
-    def _gone(self):
-        code = self.process.wait(timeout=PATIENCE)
-        self.process.stdout.close()
-        self.channel.close()
-        self.process = None
-        return code
+        assert self._life.terminate() == 0
+        self._life = None
 
     def close(self):
-        if self.process is not None:
+        if self._life is not None:
             self.kill()
+        self._close_channel()
+        self._nursery.close()
+
+    def _close_channel(self):
+        if self.channel is not None:
+            self.channel.close()
 
 
 def until(moment):
     """Spend the time up to a moment of the monotonic clock."""
-    while time.monotonic() < moment:
-        time.sleep(0.001)
+    while (left := moment - time.monotonic()) > 0:
+        time.sleep(min(left, 0.005))

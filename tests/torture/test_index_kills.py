@@ -1,0 +1,125 @@
+"""Kill the index and its worker at random moments, while the home changes (behaviour B4).
+
+Whatever was under way, summaries or RANKED rows, the next life ends with what an index
+says that has just read the whole home for the first time.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import apsw
+import pytest
+
+from flue_grpc.agentindex.hit_filter import HitFilter
+from flue_grpc.agentindex.index import AgentIndex
+from flue_grpc.agentindex.index_file import index_path
+from flue_grpc.agentindex.ranked_search import RankedSearch
+from flue_grpc.agentindex.snapshots import SnapshotFilter
+from flue_grpc.agentindex.substring import SubstringSearch
+from flue_grpc.agentindex.usage import UsageQuery
+from flue_grpc.cancel import NEVER
+from flue_grpc.listing import Placed
+from tests.torture.changing_home import ChangingHome
+from tests.torture.indexer import settings
+from tests.torture.victim import PATIENCE, until
+
+QUERIES = ("alpha", "timeout token", '"beta gamma"', "lib*", "版本", "rust -sqlite", "second")
+GROUPINGS = ((), ("session",), ("day", "model"), ("tool", "cwd"))
+CHECK_EVERY = 20
+
+
+@pytest.mark.parametrize("worker_bytes", [60_000, 1 << 40], ids=["worker", "thread"])
+def test_a_killed_index_ends_like_a_fresh_one(directory, nursery, kills, seed, worker_bytes):
+    dice = random.Random(seed)
+    home = ChangingHome(directory, seed)
+    home.fill(60)
+    turns = max(4, kills // 4)
+    workers_killed = 0
+    for turn in range(turns):
+        for _ in range(dice.randint(1, 12)):
+            home.change()
+        life = _index(nursery, home, worker_bytes, "killed")
+        until(time.monotonic() + dice.expovariate(1 / 0.06))
+        if dice.random() < 0.3:
+            workers_killed += _kill_worker(life.pid)
+        assert life.kill() == -9
+        if turn % CHECK_EVERY == 0:
+            _compare(nursery, home, worker_bytes, directory / f"fresh-{turn}")
+    _compare(nursery, home, worker_bytes, directory / "fresh")
+    assert workers_killed == 0 or worker_bytes < 1 << 40
+
+
+def _index(nursery, home, worker_bytes, end):
+    life = nursery.run(
+        "tests.torture.indexer:main", str(home.path), str(home.directory), str(worker_bytes), end
+    )
+    assert life.line() == "open"
+    return life
+
+
+def _kill_worker(pid):
+    """Kill a worker of process ``pid``, if it has one; return how many were killed."""
+    with suppress(OSError):
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            children += (task / "children").read_text().split()
+        for child in set(children):
+            os.kill(int(child), signal.SIGKILL)
+            return 1
+    return 0
+
+
+def _compare(nursery, home, worker_bytes, fresh):
+    """Let one more life finish, and hold what it kept against a first reading."""
+    assert _index(nursery, home, worker_bytes, "done").wait() == 0
+    kept = _answers(home.path, home.directory)
+    assert kept == _answers(home.path, fresh)
+    assert _is_sound(index_path(home.directory, str(home.path)))
+    assert kept["sessions"]
+    assert kept["ranked", "alpha"]
+
+
+def _answers(home, directory):
+    """Everything that an index says of a home."""
+    with AgentIndex.open(settings(home, directory, 1 << 40)) as index:
+        end = time.monotonic() + PATIENCE
+        while index.building or index.lags:
+            assert time.monotonic() < end
+            time.sleep(0.005)
+        everything = SnapshotFilter(include_subagents=True)
+        answers = {"sessions": _items(index.snapshot(everything, None, NEVER).items)}
+        for group_by in GROUPINGS:
+            view = index.usage(UsageQuery(group_by=group_by), None, NEVER)
+            answers["usage", group_by] = _items(view.items)
+        for query in QUERIES:
+            wanted = HitFilter(include_subagents=True)
+            ranked = index.search_ranked(RankedSearch(query, wanted, 1000), None, NEVER)
+            hits = sorted(map(_facts, _items(ranked.items)))
+            answers["ranked", query] = hits
+        literal = SubstringSearch("timeout", HitFilter(include_subagents=True))
+        answers["literal"] = _items(index.search(literal, None, NEVER).items)
+    return answers
+
+
+def _items(steps):
+    return [step.item for step in steps if isinstance(step, Placed)]
+
+
+def _facts(hit):
+    return (hit.tool, hit.id, hit.offset, hit.index, hit.snippet, round(hit.score, 6))
+
+
+def _is_sound(path):
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        checked = connection.execute("pragma integrity_check").fetchall()
+        connection.execute("insert into ranked_index(ranked_index) values('integrity-check')")
+        return checked == [("ok",)]
+    finally:
+        connection.close()
