@@ -53,6 +53,7 @@ class Intake:
         self._adapters = adapters
         self._stamps = stamps
         self._pace = pace
+        self._faulty: set[str] = set()
         self._buffer = bytearray(SWEEP_READ_BYTES)
 
     def catch_up(self) -> None:
@@ -74,8 +75,8 @@ class Intake:
             return None
         except (apsw.Error, CancelledError):
             raise
-        except Exception:  # noqa: BLE001 - should a total adapter fail, it costs its file only
-            _log.exception("a transcript of %s cannot be parsed", found.place.tool)
+        except Exception as error:  # noqa: BLE001 - should an adapter fail, it costs its file only
+            self._tell(found.place.tool, error)
             return None
 
     def _parse(self, found: Found, opened: OpenTranscript, start: Start, draft: Draft) -> Draft:
@@ -90,6 +91,12 @@ class Intake:
         stamp = self._stamps.next()
         draft.entry = Entry(draft.tid, found.path, found.place, parsed.record, stamp)
         return draft
+
+    def _tell(self, tool: str, error: Exception) -> None:
+        """Log a fault of an adapter, once: it may come with every file and every sweep."""
+        if tool not in self._faulty:
+            self._faulty.add(tool)
+            _log.error("a transcript of %s cannot be parsed", tool, exc_info=error)
 
     def _fresh(self, found: Found) -> Start:
         return Start(self._adapters[found.place.tool].start(found.source))

@@ -292,7 +292,9 @@ def test_a_file_cut_while_it_is_read_is_read_again_next_time(shelf, monkeypatch)
 def test_a_parser_that_fails_costs_its_file_only(shelf, caplog):
     shelf.home.write("logs/a/x.jsonl", log(broken=True))
     assert shelf.take() is None
-    assert "a transcript of logs cannot be parsed" in caplog.text
+    assert "the parser fails" in caplog.text
+    assert shelf.take() is None
+    assert caplog.text.count("a transcript of logs cannot be parsed") == 1
 
 
 def test_an_error_of_the_disk_costs_its_file_only(shelf, monkeypatch):
