@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -239,20 +240,15 @@ def is_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
-def add_exactly(partials: list[float], number: float) -> None:
-    """Add to a sum kept as floats that do not overlap, so that nothing is rounded away.
+def exact_parts(numbers: list[float]) -> list[float]:
+    """Return a few numbers that have exactly the same sum.
 
-    ``math.fsum(partials)`` is the exact sum, rounded once, in whatever steps it was made.
+    So ``math.fsum`` gives the same result in whatever steps the numbers came together.
     """
-    kept = 0
-    for partial in partials:
-        large, small = (number, partial) if abs(number) >= abs(partial) else (partial, number)
-        number = large + small
-        rest = small - (number - large)
-        if rest:
-            partials[kept] = rest
-            kept += 1
-    partials[kept:] = [number]
+    parts: list[float] = []
+    while rest := math.fsum((*numbers, *(-part for part in parts))):
+        parts.append(rest)
+    return parts
 
 
 def _within_range(number: int) -> int:

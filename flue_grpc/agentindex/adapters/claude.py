@@ -48,6 +48,10 @@ _TITLE_TYPES: Final = frozenset({"summary", "custom-title", "agent-name", "ai-ti
 _LOCAL_COMMANDS: Final = frozenset({"/clear", "/model", "/rename"})
 _NOT_MUNGED: Final = re.compile(r"[^A-Za-z0-9-]")
 _MUNGED_LENGTH: Final = 200  # a longer directory name is cut here and a hash appended
+_PLACE_LENGTH: Final = 4096  # longer ones are looked at line by line, and never kept
+
+Place = tuple[str | None, str | None, str | None]
+"""A line's directory, tool version and git branch."""
 
 
 class State(msgspec.Struct):
@@ -61,8 +65,8 @@ class State(msgspec.Struct):
     requests: Requests = msgspec.field(default_factory=Requests)
     first_prompt: str = ""
     command: str = ""
+    place: Place = (None, None, None)
     cwd: str = ""
-    other_cwd: str = ""
     is_cwd_home: bool = False
     git_branch: str = ""
     tool_version: str = ""
@@ -189,13 +193,9 @@ def _feed_damaged(state: State, line: bytes | memoryview, ledger: Ledger) -> tup
 
 def _take(state: State, line: Line, pieces: list[Piece], ledger: Ledger) -> LineUsage | None:
     """Take in a line's record; return what it adds to the usage."""
-    if line.version and line.version != state.tool_version:
-        state.tool_version = label_of(line.version)
-    if line.git_branch and line.git_branch != state.git_branch:
-        state.git_branch = label_of(line.git_branch)
-    cwd = line.cwd
-    if cwd and not state.is_cwd_home and cwd not in (state.cwd, state.other_cwd):
-        _take_cwd(state, cwd)
+    place = (line.cwd, line.version, line.git_branch)
+    if place != state.place:
+        _take_place(state, place)
     if not state.titles.is_settled:
         state.titles.take_uuid(line.uuid)
     if line.type == "assistant":
@@ -225,16 +225,21 @@ def _take_response(
     return state.tally.take(pieces, time_of(line.timestamp), model, tokens)
 
 
-def _take_cwd(state: State, cwd: str) -> None:
-    """Keep the directory that names the folder: there a resume looks (formats §2.7).
-
-    Without one it is the first. Later ones drift; the last is kept to know it again.
-    """
+def _take_place(state: State, place: Place) -> None:
+    """Note where a line was written and by what; the next one is often the same."""
+    if sum(len(part or "") for part in place) <= _PLACE_LENGTH:
+        state.place = place
+    cwd, version, git_branch = place
+    state.tool_version = label_of(version or "") or state.tool_version
+    state.git_branch = label_of(git_branch or "") or state.git_branch
+    if not cwd or state.is_cwd_home:
+        return
+    # The directory that names the folder is where a resume looks; later ones drift, and
+    # without one it is the first (formats §2.7).
     directory = directory_of(cwd)
     state.is_cwd_home = bool(directory) and is_munged(cwd, state.folder)
     if state.is_cwd_home or not state.cwd:
         state.cwd = directory
-    state.other_cwd = directory
 
 
 def _take_prompts(state: State, pieces: list[Piece]) -> None:

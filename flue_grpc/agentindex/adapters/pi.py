@@ -29,8 +29,8 @@ from flue_grpc.agentindex.adapters._tally import (
     NOTHING,
     Tally,
     Traits,
-    add_exactly,
     directory_of,
+    exact_parts,
     first_prose,
     is_id,
     label_of,
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 _FLAT: Final = "flat"
 _NESTED: Final = "sessions"
 _MAX_COST: Final = 1e9  # dollars; more for one request is damage
+_MAX_COSTS: Final = 128  # far more than the parts that an exact sum can need
 _USED_BY: Final = frozenset({"assistant", "toolResult"})
 _MODEL_LINES: Final = frozenset({"session", "model_change"})
 _SUMMARIES: Final = frozenset({"compaction", "branch_summary"})
@@ -181,7 +182,9 @@ def _take(state: State, line: Line, pieces: list[Piece], ledger: Ledger) -> Line
     cost = _cost_of(usage)
     if cost is not None:
         state.has_cost = True
-        add_exactly(state.costs, cost)
+        state.costs.append(cost)
+        if len(state.costs) > _MAX_COSTS:
+            state.costs = exact_parts(state.costs)
     model = model or state.context.model
     return state.tally.take(pieces, _time_of(line), model, _tokens_of(usage), cost)
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from flue_grpc.agentindex.adapters._tally import add_exactly
+from flue_grpc.agentindex.adapters._tally import exact_parts
 from flue_grpc.agentindex.adapters.base import Context, Source
 from flue_grpc.agentindex.values import Resume
 from tests.unit.agentindex.reading import Reading, as_bytes
@@ -293,13 +293,17 @@ def test_a_cost_without_a_total_is_not_recorded():
     assert read(line).summary.cost_usd is None
 
 
-def test_adding_in_any_order_gives_the_exact_sum():
-    numbers = [1e16, 1.0, -1e16, 0.1, 1e-12, 3.3, 1e16, -1e16]
-    for step in range(len(numbers)):
-        partials: list[float] = []
-        for number in numbers[step:] + numbers[:step]:
-            add_exactly(partials, number)
-        assert math.fsum(partials) == math.fsum(numbers)
+def test_the_sum_is_exact_in_whatever_steps_it_was_made():
+    numbers = [1e8, 0.1, 1e-9, 3.3, 0.7, 1e-12] * 100
+    reading = read()
+    for number in numbers:
+        reading.feed(as_bytes(message("assistant", [], usage=usage(number, input=1))))
+    assert len(reading.state.costs) <= 128
+    assert reading.summary.cost_usd == math.fsum(numbers)
+    parts = exact_parts([1e16, 1.0, -1e16, 0.1, 1e-12])
+    assert math.fsum(parts) == math.fsum([1e16, 1.0, -1e16, 0.1, 1e-12])
+    assert len(parts) <= 5
+    assert exact_parts([]) == exact_parts([0.0]) == []
 
 
 HELLO = message("user", "hello")
