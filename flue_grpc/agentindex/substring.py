@@ -168,17 +168,19 @@ class _Search:
 
 
 class _Pace:
-    """When to speak: soon after a hit, and now and then in a long scan."""
+    """When to speak: at the first hit, soon after others, and now and then in a long scan."""
 
-    __slots__ = ("_clock", "_due")
+    __slots__ = ("_clock", "_due", "_patience")
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._due = clock() + limits.PROGRESS_SECONDS
+        self._patience = 0.0
 
     def hold(self) -> None:
         """Note that a hit waits to be sent."""
-        self._due = min(self._due, self._clock() + limits.SEARCH_FLUSH_SECONDS)
+        self._due = min(self._due, self._clock() + self._patience)
+        self._patience = limits.SEARCH_FLUSH_SECONDS
 
     def is_due(self) -> bool:
         """Whether it is time; the next time counts from then."""

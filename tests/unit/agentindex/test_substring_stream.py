@@ -51,7 +51,7 @@ def test_the_last_possible_hit_leaves_nothing_to_go_on_with(library):
     library.write("a", note("red"))
     size = library.path("a").stat().st_size
     steps = list(library.search("red", max_bytes=size))
-    assert [type(step) for step in steps] == [Placed, Pause]
+    assert [type(step) for step in steps] == [Placed, Pause, Pause]
     assert steps[-1] == Pause(size)
 
 
@@ -91,8 +91,6 @@ def steps_with_clock(library, step, query="red"):
 
 def test_hits_are_told_to_leave_soon_and_a_long_scan_says_how_far_it_is(library):
     library.write("a", note("red"), *[note("x" * 1000)] * 2000)
-    steps = steps_with_clock(library, 0.0)
-    assert [type(step) for step in steps] == [Placed, Pause]
     steps = steps_with_clock(library, 0.03)
     assert [type(step) for step in steps[:2]] == [Placed, Pause]
     assert steps[1].cursor.offset == len(note("red")) + 1
@@ -101,6 +99,12 @@ def test_hits_are_told_to_leave_soon_and_a_long_scan_says_how_far_it_is(library)
     assert scanned[-1] == library.path("a").stat().st_size
     # Sixteen windows, 0.3 seconds each: one word at every second of them, and at the end.
     assert len(steps_with_clock(library, 0.3, "zzz")) == 9
+
+
+def test_the_first_hit_leaves_at_once_and_others_wait_for_each_other(library):
+    library.write("a", *[note("red")] * 5)
+    kinds = [type(step) for step in steps_with_clock(library, 0.0)]
+    assert kinds == [Placed, Pause, *[Placed] * 4, Pause]
 
 
 def test_a_pause_is_a_place_to_go_on_from(library):
