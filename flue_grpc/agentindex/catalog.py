@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from flue_grpc.agentindex.discovery import Known
 
 SortKey = tuple[int, str, str]
-_SORT_ABOVE = 64  # so many changes at once cost less sorted in than put in place
+_SORT_SHARE = 8  # when more than this part of the list changes at once, it is sorted anew
 _LAST = 2**63  # sorts sessions without timestamps behind all others
 
 
@@ -223,7 +223,7 @@ class _Order:
         self._keys: list[SortKey] = []
 
     def replace(self, gone: Sequence[Session], new: Sequence[Session]) -> None:
-        if len(gone) + len(new) > _SORT_ABOVE:
+        if len(gone) + len(new) > len(self.sessions) // _SORT_SHARE:
             self._sort_in(gone, new)
             return
         for session in gone:

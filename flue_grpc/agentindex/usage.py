@@ -142,28 +142,43 @@ class _Counting:
         if not self._is_uniform(block):
             self._count_lines(block, session, topmost)
             return
-        keys = self._keys(session, topmost, self._days.name(block.first), block.models[0])
-        group = self._groups.setdefault(keys, _Group())
+        day = self._days.name(block.first) if self._by_day else ""
+        group = self._group(session, topmost, day, block.models[0])
         group.sums = [a + b for a, b in zip(group.sums, block.sums, strict=True)]
         if block.costs:
             group.costs.extend(cost for cost in usage_blocks.costs(block) if cost is not None)
-        group.sessions.add(topmost.entry.tid)
 
     def _count_lines(self, block: UsageBlock, session: Session, topmost: Session) -> None:
-        for line in usage_blocks.unpack(block):
-            if not self._is_inside(line.ts):
+        """Count line by line; lines in a row mostly belong to one group."""
+        columns = (block.model_indexes, *block.buckets, block.counts)
+        unpacked = [usage_blocks.integers(column, block.rows) for column in columns]
+        last: tuple[str, int] | None = None
+        group = _Group()
+        for time, cost, model, a, b, c, d, count in zip(
+            usage_blocks.times(block), usage_blocks.costs(block), *unpacked, strict=True
+        ):
+            if not self._is_inside(time):
                 continue
-            keys = self._keys(session, topmost, self._days.name(line.ts), line.model)
-            group = self._groups.setdefault(keys, _Group())
-            sums, tokens = group.sums, line.tokens
-            sums[0] += tokens.input
-            sums[1] += tokens.output
-            sums[2] += tokens.cache_read
-            sums[3] += tokens.cache_write
-            sums[4] += line.message_count
-            if line.cost_usd is not None:
-                group.costs.append(line.cost_usd)
-            group.sessions.add(topmost.entry.tid)
+            day = self._days.name(time) if self._by_day else ""
+            if last != (day, model):
+                last = day, model
+                group = self._group(session, topmost, day, block.models[model])
+            sums = group.sums
+            sums[0] += a
+            sums[1] += b
+            sums[2] += c
+            sums[3] += d
+            sums[4] += count
+            if cost is not None:
+                group.costs.append(cost)
+
+    def _group(self, session: Session, topmost: Session, day: str, model: str) -> _Group:
+        keys = self._keys(session, topmost, day, model)
+        group = self._groups.get(keys)
+        if group is None:
+            group = self._groups[keys] = _Group()
+        group.sessions.add(topmost.entry.tid)
+        return group
 
     def _keys(self, session: Session, topmost: Session, day: str, model: str) -> Keys:
         summary = session.summary

@@ -86,6 +86,14 @@ def integers(column: bytes, rows: int) -> Sequence[int]:
     return array(chr(column[0]), column[1:])
 
 
+def times(block: UsageBlock) -> Sequence[int | None]:
+    """Unpack the times in microseconds; None where none was recorded."""
+    column = integers(block.times, block.rows)
+    if not block.timeless:
+        return column
+    return [None if time == NO_TIME else time for time in column]
+
+
 def costs(block: UsageBlock) -> Sequence[float | None]:
     """Unpack the costs in US dollars; None where none was recorded."""
     if not block.costs:
@@ -98,11 +106,9 @@ def unpack(block: UsageBlock) -> list[LineUsage]:
     rows = block.rows
     buckets = zip(*(integers(column, rows) for column in block.buckets), strict=True)
     return [
-        LineUsage(
-            None if time == NO_TIME else time, block.models[model], TokenUsage(*tokens), cost, n
-        )
+        LineUsage(time, block.models[model], TokenUsage(*tokens), cost, n)
         for time, model, tokens, cost, n in zip(
-            integers(block.times, rows),
+            times(block),
             integers(block.model_indexes, rows),
             buckets,
             costs(block),
