@@ -74,6 +74,9 @@ def whole_end(line: bytes) -> int:
 def _objects(line: bytes) -> Iterator[tuple[bytes, int]]:
     """Yield (valid JSON, end of the object and of the blanks after it)."""
     position = _after_blank(line, len(_BOM) if line.startswith(_BOM) else 0)
+    if is_object(rest := line[position:]):
+        yield rest.rstrip().decode("utf-8", "replace").encode(), len(line)
+        return
     for _ in range(LINE_OBJECTS):
         end = _object_end(line, position)
         sound = _sound(line[position:end])
