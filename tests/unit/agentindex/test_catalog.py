@@ -238,14 +238,22 @@ NAMES = st.sampled_from("abcdef")
 @given(
     steps=st.lists(
         st.tuples(NAMES, NAMES | st.none(), st.integers(0, 9), st.booleans()), max_size=25
-    )
+    ),
+    others=st.sampled_from([0, 60]),
 )
 @settings(max_examples=100, deadline=None)
-def test_any_history_ends_as_if_all_had_come_at_once(steps):
-    grown, latest = Catalog(), {}
+def test_any_history_ends_as_if_all_had_come_at_once(steps, others):
+    grown = Catalog()
+    latest = {f"/{n}": entry(f"{n:02}", path=f"/{n}", tid=99, ended=n % 7) for n in range(others)}
+    grown.apply(latest.values())
     for tid, (name, parent, tokens, is_gone) in enumerate(steps):
         found = entry(
-            name, tid=tid, subagent=parent is not None, parent=parent or "", tokens=tokens
+            name,
+            tid=tid,
+            ended=tokens,
+            subagent=parent is not None,
+            parent=parent or "",
+            tokens=tokens,
         )
         if is_gone:
             grown.apply([], [found.path])
@@ -256,8 +264,10 @@ def test_any_history_ends_as_if_all_had_come_at_once(steps):
     fresh = Catalog()
     fresh.apply(latest.values())
     assert [s.summary for s in grown.view().sessions] == [s.summary for s in fresh.view().sessions]
-    totals = {top.key: 0 for _, top in grown.indexed().values()}
-    for session, top in grown.indexed().values():
+    assert list(grown.view().sessions) == sorted(grown.view().sessions, key=lambda s: s.sort_key)
+    indexed = grown.indexed().values()
+    totals = {top.key: 0 for _, top in indexed}
+    for session, top in indexed:
         totals[top.key] += session.summary.tokens.input
     for key, total in totals.items():
         summary = grown.get(key).summary
