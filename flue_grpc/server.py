@@ -64,9 +64,9 @@ class Server:
         until = time.monotonic() + self._drain_seconds
         if self.services.drain(self._drain_seconds):
             left = max(_FLUSH_SECONDS, until - time.monotonic())
-            self._server.stop(left).wait()
+            self._server.stop(left).wait(left + _FLUSH_SECONDS)
         else:
-            self._server.stop(None)
+            self._server.stop(0).wait(_FLUSH_SECONDS)
         self._opened.close()
 
 

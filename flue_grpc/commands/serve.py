@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from flue_grpc.server import Server
     from flue_grpc.settings import Settings
 
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PROGRESS_SECONDS: Final = 0.2
 _EXAMPLE: Final = "flue.agentindex.v1.AgentIndex/Snapshot"
 
@@ -59,18 +59,32 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _stop_on_signals() -> threading.Event:
-    """Set the event at the first signal; end the process at the second."""
+    """Set the event at the first signal; end the process at the second.
+
+    Python runs its handlers on the main thread alone, which a signal that the kernel
+    gives to another thread does not wake: so a thread of ours hears of them by a pipe.
+    """
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
     stopping = threading.Event()
 
-    def handle(number: int, frame: FrameType | None) -> None:
-        del frame
-        if stopping.is_set():
-            os._exit(128 + number)
+    def listen() -> None:
+        os.read(reading, 1)
         stopping.set()
+        os._exit(128 + os.read(reading, 1)[0])
 
+    threading.Thread(target=listen, name="flue-signals", daemon=True).start()
     for number in _SIGNALS:
-        signal.signal(number, handle)
+        # What was ignored at the start, as by nohup, stays ignored.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _only_wake)
+    signal.set_wakeup_fd(writing)
     return stopping
+
+
+def _only_wake(number: int, frame: FrameType | None) -> None:
+    """Leave everything to the thread that reads the pipe."""
+    del number, frame
 
 
 def _say(addresses: tuple[Address, ...], settings: Settings) -> None:
