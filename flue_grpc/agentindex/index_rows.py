@@ -46,6 +46,11 @@ def load_some(db: apsw.Connection, tids: Iterable[int]) -> list[Entry]:
     ]
 
 
+def load_stamps(db: apsw.Connection) -> dict[int, int]:
+    """Return ``Entry.changed`` of every transcript by its tid."""
+    return dict(db.execute("select tid, changed from transcripts"))
+
+
 def next_tid(db: apsw.Connection) -> int:
     """Return the lowest tid that was never used."""
     used = db.execute("select seq from sqlite_sequence where name = 'transcripts'").get

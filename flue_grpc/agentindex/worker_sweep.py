@@ -7,6 +7,7 @@ import os
 from threading import Lock
 from typing import TYPE_CHECKING
 
+import apsw
 import msgspec
 
 from flue_grpc.agentindex import index_rows
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from flue_grpc.agentindex.catalog import Catalog
     from flue_grpc.agentindex.discovery import Found, RealRoot
     from flue_grpc.agentindex.index_file import IndexFile
-    from flue_grpc.agentindex.records import FileKey
+    from flue_grpc.agentindex.records import Entry, FileKey
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +57,7 @@ class WorkerSweep:
         for attempt, delay in enumerate((0.0, *WORKER_RETRY_SECONDS)):
             if self._stopping.wait(delay):
                 return True
-            if self._attempt(keys, first_tid, is_careful=attempt > 0):
+            if self._attempt(keys, first_tid, is_careful=attempt > 0) and self._agree():
                 return True
         return self._stopping.is_set()
 
@@ -66,6 +67,21 @@ class WorkerSweep:
             process = self._process
         if process is not None:
             process.stop()
+
+    def _agree(self) -> bool:
+        """Show what the file holds: a worker may have died between a commit and its report."""
+        shown = {entry.tid: entry for entry in self._catalog.entries()}
+        try:
+            with self._file.reader() as db:
+                stamps = index_rows.load_stamps(db)
+                missed = [tid for tid, stamp in stamps.items() if _stamp(shown, tid) != stamp]
+                entries = index_rows.load_some(db, missed)
+        except apsw.Error as error:
+            _log.warning("what the sweep worker wrote cannot be read: %s", error)
+            return False
+        gone = [entry.path for tid, entry in shown.items() if tid not in stamps]
+        self._catalog.apply(entries, gone)
+        return True
 
     def _attempt(self, keys: dict[str, FileKey], first_tid: int, *, is_careful: bool) -> bool:
         avoid = tuple(
@@ -101,8 +117,10 @@ class WorkerSweep:
                 self._show(report)
                 reading = os.fsdecode(report.reading) if report.reading is not None else ""
                 is_swept = is_swept or report.is_swept
-        except msgspec.MsgspecError:
-            _log.exception("the sweep worker cannot be understood")
+        except (msgspec.MsgspecError, apsw.Error) as error:
+            # The next one, or the server itself, meets a damaged file and mends it.
+            _log.warning("what the sweep worker reports cannot be used: %s", error)
+            is_swept = False
             process.stop()
         return reading, is_swept
 
@@ -113,6 +131,11 @@ class WorkerSweep:
             with self._file.reader() as db:
                 entries = index_rows.load_some(db, report.stored)
             self._catalog.apply(entries, [os.fsdecode(path) for path in report.dropped])
+
+
+def _stamp(shown: dict[int, Entry], tid: int) -> int | None:
+    entry = shown.get(tid)
+    return None if entry is None else entry.changed
 
 
 def _worker_root(root: RealRoot) -> WorkerRoot:

@@ -10,9 +10,10 @@ import textwrap
 import time
 from pathlib import Path
 
+import apsw
 import pytest
 
-from flue_grpc.agentindex import worker_process, worker_sweep
+from flue_grpc.agentindex import index_rows, worker_process, worker_sweep
 from flue_grpc.agentindex.adapters.registry import ADAPTERS
 from flue_grpc.agentindex.catalog import Catalog
 from flue_grpc.agentindex.discovery import discover, real_roots
@@ -229,7 +230,51 @@ def test_one_that_talks_nonsense_is_not_believed(bench, replaced, caplog, monkey
     bench.home.fill(1)
     bench.sweep()
     assert len(bench.summaries()) == 3
-    assert "cannot be understood" in caplog.text
+    assert "cannot be used" in caplog.text
+
+
+def test_a_report_that_cannot_be_looked_up_is_made_good(bench, started, monkeypatch):
+    monkeypatch.setattr(worker_process, "WORKER_STOP_SECONDS", 0.05)
+    bench.home.fill(1)
+    damaged = iter([True])
+
+    def failing(db, tids):
+        if next(damaged, False):
+            raise apsw.CorruptError("malformed")
+        return plain(db, tids)
+
+    plain = index_rows.load_some
+    monkeypatch.setattr(index_rows, "load_some", failing)
+    bench.sweep()
+    assert len(started) == 2
+    assert len(bench.summaries()) == 3
+
+
+def test_what_was_committed_but_never_reported_is_shown(bench, replaced, tmp_path):
+    replaced(
+        f"""
+        import pathlib
+        from flue_grpc.agentindex import sweep_worker
+        plain = sweep_worker._report
+        first = pathlib.Path({str(tmp_path / "first")!r})
+        def dying(report):
+            if (report.stored or report.dropped) and not first.exists():
+                first.touch()
+                raise SystemExit(1)
+            plain(report)
+        sweep_worker._report = dying
+        sweep_worker.main()
+        """
+    )
+    bench.home.fill(2)
+    bench.sweep()
+    assert len(bench.summaries()) == 6
+    (tmp_path / "first").unlink()
+    bench.home.codex(1000).unlink()
+    bench.home.pi(9)
+    bench.sweep()
+    assert len(bench.summaries()) == 6
+    assert bench.catalog.get(("codex", session_id(1000))) is None
 
 
 def test_one_that_stops_in_the_middle_of_a_report_is_not_believed(bench, replaced):
