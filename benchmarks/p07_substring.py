@@ -41,7 +41,7 @@ def measure(scale: Scale) -> Iterator[Figure]:
         for query in _OTHERS:
             goal = Goal("P7", f"{query!r}, {size}", "at most", 9.0)
             yield _against_rg(scale, path, served, query, goal)
-    with without_scanner(path, scale.work, "--no-ranked") as served:
+    with without_scanner(path, scale.work, "--no-ranked-index") as served:
         served.swept()
         goal = Goal("P7", f"ASCII, {size}, nothing known of the files", "at most", 9.0)
         yield _against_rg(scale, path, served, _ASCII, goal)

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from harness import Figure, Scale
     from servers import Product
 
-_WORDS = [f"qzx{letter}vw" for letter in "abcdefghij"]
-_PLACES = 64  # of each word, at the ends of transcripts
+_COMMON = b"timeout"
+_WORDS = [f"qzx{letter}vwy" for letter in "abcdefghij"]
+_PLACES = 64  # of each word
 
 
 def measure(scale: Scale) -> Iterator[Figure]:
@@ -32,7 +33,7 @@ def measure(scale: Scale) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(dir=scale.work) as temporary:
         path = Path(temporary) / "home"
         shutil.copytree(source, path)
-        _plant(sorted(path.rglob(".claude/**/*.jsonl")))
+        _plant(sorted(path.rglob("*.jsonl")))
         with without_scanner(path, scale.work) as served:
             served.ranked()
             first, whole = interleave(
@@ -45,11 +46,16 @@ def measure(scale: Scale) -> Iterator[Figure]:
 
 
 def _plant(files: list[Path]) -> None:
+    """Put the words in place of common ones of their length, evenly over all bytes."""
     dice = random.Random(8)
+    sizes = [file.stat().st_size for file in files]
     for word in _WORDS:
-        for file in dice.choices(files, k=_PLACES):
-            with file.open("a", encoding="utf-8") as out:
-                out.write(f'{{"type":"user","message":{{"role":"user","content":"a {word}"}}}}\n')
+        for file in dice.choices(files, sizes, k=_PLACES):
+            data = bytearray(file.read_bytes())
+            place = data.find(_COMMON, dice.randrange(len(data)))
+            if place >= 0:
+                data[place : place + len(_COMMON)] = word.encode()
+                file.write_bytes(data)
 
 
 def _first(served: Product):  # noqa: ANN202 - a function of a word

@@ -27,7 +27,7 @@ def measure(scale: Scale) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(dir=scale.work) as temporary:
         path = Path(temporary)
         ids = [transcript_of(source, path, size, number) for number, size in enumerate((large, 10))]
-        with product(path, "--no-ranked") as served:
+        with product(path, "--no-ranked-index") as served:
             served.swept()
             ours, small = interleave(
                 scale.rounds,

@@ -28,7 +28,7 @@ def measure(scale: Scale) -> Iterator[Figure]:
     quiet: list[list[float]] = []
     spun: list[list[float]] = []
     for _ in range(min(scale.rounds, 5)):
-        with product(path, "--no-ranked") as served:
+        with product(path, "--no-ranked-index") as served:
             served.store.CreateSession(store_pb2.CreateSessionRequest(id="s"))
             during.append(_while_building(served))
             quiet.append(sample(lambda served=served: _call(served), seconds=2))

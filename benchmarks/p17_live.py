@@ -35,7 +35,7 @@ def measure(scale: Scale) -> Iterator[Figure]:
         path = Path(temporary)
         session = transcript_of(home(scale.work, 60, 100), path, 1, 0)
         file = next(path.rglob(f"{session}.jsonl"))
-        with product(path, "--no-ranked") as served:
+        with product(path, "--no-ranked-index") as served:
             served.swept()
             served.store.CreateSession(store_pb2.CreateSessionRequest(id="s"))
             message = store_pb2.Message(role="user", content="go on")
