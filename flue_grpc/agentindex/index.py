@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Self
 from flue_grpc.agentindex import followers, pages
 from flue_grpc.agentindex.adapters.registry import ADAPTERS
 from flue_grpc.agentindex.background import Background
-from flue_grpc.agentindex.discovery import real_roots
 from flue_grpc.agentindex.file_events import FileEvents
 from flue_grpc.agentindex.follow import Follow
 from flue_grpc.agentindex.index_file import open_index_file
@@ -48,14 +47,11 @@ class AgentIndex:
     def __init__(self, settings: IndexSettings) -> None:
         """Use ``AgentIndex.open``."""
         adapters = {adapter.tool: adapter for adapter in ADAPTERS}
-        self._roots = real_roots(ADAPTERS, settings.home, settings.env)
         parts = tuple(follower.part for follower in followers.FOLLOWERS)
         self._file = open_index_file(settings.directory, settings.home, parts)
         try:
             self._catalog = restored_catalog(self._file)
-            self._sweeper = Sweeper(
-                settings, self._roots, self._file, self._catalog, self._on_swept
-            )
+            self._sweeper = Sweeper(settings, ADAPTERS, self._file, self._catalog, self._on_swept)
             self._background = Background(
                 followers.FOLLOWERS if settings.ranked else (),
                 adapters,
@@ -143,7 +139,7 @@ class AgentIndex:
     @property
     def directories(self) -> tuple[str, ...]:
         """The real paths of all roots, whether they exist or not."""
-        return tuple(root.place.root for root in self._roots)
+        return self._sweeper.directories
 
     def poke(self) -> None:
         """Ask for a sweep, at most once per interval (behaviour B1)."""

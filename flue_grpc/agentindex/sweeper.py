@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
 
-from flue_grpc.agentindex.discovery import discover, judge
+from flue_grpc.agentindex.discovery import discover, judge, real_roots
 from flue_grpc.agentindex.local_sweep import LocalSweep
 from flue_grpc.agentindex.worker_sweep import WorkerSweep
 from flue_grpc.limits import SLOW_SWEEP_REST_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from flue_grpc.agentindex.adapters.base import Adapter
     from flue_grpc.agentindex.catalog import Catalog
@@ -46,20 +46,21 @@ class Sweeper:
     def __init__(
         self,
         settings: IndexSettings,
-        roots: Sequence[RealRoot],
+        adapters: Sequence[Adapter[Any]],
         file: IndexFile,
         catalog: Catalog,
         on_swept: Callable[[], None],
     ) -> None:
         """Be ready; ``start`` begins. ``on_swept`` is called after each sweep."""
         self._settings = settings
-        self._roots = roots
+        self._adapters = adapters
+        self._roots = self._find_roots()
         self._catalog = catalog
         self._on_swept = on_swept
         self._stopping = Event()
-        adapters: Mapping[str, Adapter[Any]] = {root.place.tool: root.adapter for root in roots}
-        self._local = LocalSweep(file, adapters, catalog, self._stopping.is_set)
-        self._worker = WorkerSweep(file, roots, catalog, self._stopping)
+        by_tool = {adapter.tool: adapter for adapter in adapters}
+        self._local = LocalSweep(file, by_tool, catalog, self._stopping.is_set)
+        self._worker = WorkerSweep(file, catalog, self._stopping)
         self._wake = Event()
         self._lock = Lock()
         self._paths: dict[str, None] = {}
@@ -74,6 +75,11 @@ class Sweeper:
     def building(self) -> bool:
         """Whether a sweep runs or is about to; true until the first one is complete."""
         return self._is_due or self._is_sweeping
+
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """The real paths of all roots, whether they exist or not."""
+        return tuple(root.place.root for root in self._roots)
 
     @property
     def progress(self) -> Progress:
@@ -166,16 +172,21 @@ class Sweeper:
             self._local.run(self._harmless(dirty), gone)
 
     def _sweep(self) -> None:
+        # Each time: a root may appear, or become a link to somewhere else.
+        self._roots = self._find_roots()
         seen = discover(self._roots, self._catalog.known)
         gone = self._catalog.vanished(seen.paths)
         dirty = self._harmless(seen.dirty)
         if sum(found.key.size for found in dirty) <= self._settings.worker_bytes:
             self._local.run(dirty, gone)
-        elif self._worker.run(dirty, self._local.next_tid):
+        elif self._worker.run(self._roots, dirty, self._local.next_tid):
             self._local.catch_up()
         else:
             _log.warning("no sweep worker finished; sweeping slowly in the server")
             self._local.run(self._harmless(dirty), gone, SLOW_SWEEP_REST_SECONDS)
+
+    def _find_roots(self) -> tuple[RealRoot, ...]:
+        return real_roots(self._adapters, self._settings.home, self._settings.env)
 
     def _harmless(self, dirty: Iterable[Found]) -> list[Found]:
         return [found for found in dirty if not self._worker.is_deadly(found)]

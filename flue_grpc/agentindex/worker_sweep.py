@@ -30,13 +30,10 @@ _log = logging.getLogger(__name__)
 class WorkerSweep:
     """Runs workers, shows what they commit, and remembers which files kill them."""
 
-    def __init__(
-        self, file: IndexFile, roots: Sequence[RealRoot], catalog: Catalog, stopping: Event
-    ) -> None:
+    def __init__(self, file: IndexFile, catalog: Catalog, stopping: Event) -> None:
         """Watch ``stopping``, which is set once, when the index is being closed."""
         self.progress = Progress()
         self._file = file
-        self._roots = tuple(_worker_root(root) for root in roots)
         self._catalog = catalog
         self._stopping = stopping
         self._deadly: dict[str, FileKey] = {}
@@ -47,17 +44,20 @@ class WorkerSweep:
         """Whether a worker died over this file as it is now."""
         return self._deadly.get(found.path) == found.key
 
-    def run(self, dirty: Sequence[Found], first_tid: int) -> bool:
-        """Sweep outside; return False when no worker could finish.
+    def run(self, roots: Sequence[RealRoot], dirty: Sequence[Found], first_tid: int) -> bool:
+        """Sweep ``roots`` outside; return False when no worker could finish.
 
         After a crash the next worker goes file by file, so that the one that kills it is
         known and left out. Ends early, with True, when the index is being closed.
         """
         keys = {found.path: found.key for found in dirty}
+        order = WorkerOrder(
+            os.fsencode(self._file.path), tuple(map(_worker_root, roots)), first_tid
+        )
         for attempt, delay in enumerate((0.0, *WORKER_RETRY_SECONDS)):
             if self._stopping.wait(delay):
                 return True
-            if self._attempt(keys, first_tid, is_careful=attempt > 0) and self._agree():
+            if self._attempt(order, keys, is_careful=attempt > 0) and self._agree():
                 return True
         return self._stopping.is_set()
 
@@ -83,17 +83,11 @@ class WorkerSweep:
         self._catalog.apply(entries, gone)
         return True
 
-    def _attempt(self, keys: dict[str, FileKey], first_tid: int, *, is_careful: bool) -> bool:
+    def _attempt(self, order: WorkerOrder, keys: dict[str, FileKey], *, is_careful: bool) -> bool:
         avoid = tuple(
             os.fsencode(path) for path, key in self._deadly.items() if keys.get(path, key) == key
         )
-        order = WorkerOrder(
-            os.fsencode(self._file.path),
-            self._roots,
-            first_tid,
-            is_careful=is_careful,
-            avoid=avoid,
-        )
+        order = msgspec.structs.replace(order, is_careful=is_careful, avoid=avoid)
         try:
             process = WorkerProcess(order)
         except OSError as error:

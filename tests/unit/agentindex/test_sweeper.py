@@ -12,7 +12,7 @@ from flue_grpc.agentindex.catalog import Catalog
 from flue_grpc.agentindex.index_file import open_index_file
 from flue_grpc.agentindex.settings import IndexSettings
 from flue_grpc.agentindex.sweeper import Sweeper
-from tests.unit.agentindex.logs import Home, log
+from tests.unit.agentindex.logs import Home, Logs, log
 
 PATIENCE = 20.0
 
@@ -56,7 +56,7 @@ def make(home, catalog):
     def make(**settings):
         file = open_index_file(home.directory, str(home.path), ())
         wanted = IndexSettings(str(home.path), home.directory, **settings)
-        made.append((Sweeper(wanted, home.roots, file, catalog, lambda: None), file))
+        made.append((Sweeper(wanted, (Logs(),), file, catalog, lambda: None), file))
         return made[-1][0]
 
     yield make
@@ -194,6 +194,20 @@ class TestRefresh:
         one.refresh([str(home.path / "logs/a/x.jsonl"), str(last)])
         wait_until(lambda: ids(catalog) == ["z", "x"])
         assert [found.path for dirty in taken for found in dirty] == [str(last)]
+
+
+def test_a_root_may_become_a_link_to_somewhere_else(make, home, catalog):
+    home.write("logs/a/x.jsonl", log(t=1))
+    one = make(sweep_interval=0)
+    one.start()
+    settle(one)
+    home.write("elsewhere/a/y.jsonl", log(t=1))
+    (home.path / "logs").rename(home.path / "away")
+    (home.path / "logs").symlink_to("elsewhere")
+    one.poke()
+    settle(one)
+    assert ids(catalog) == ["y"]
+    assert one.directories[0] == str(home.path / "elsewhere")
 
 
 def test_a_failed_sweep_is_logged_and_the_next_one_runs(make, home, catalog, monkeypatch, caplog):

@@ -43,7 +43,7 @@ class Bench:
         settings = IndexSettings(
             str(self.home.path), self.home.directory, sweep_interval=0, worker_bytes=worker_bytes
         )
-        self.sweeper = Sweeper(settings, self.roots, self.file, self.catalog, lambda: None)
+        self.sweeper = Sweeper(settings, ADAPTERS, self.file, self.catalog, lambda: None)
 
     def sweep(self):
         if self.sweeper._thread.is_alive():
