@@ -144,7 +144,7 @@ def index_settings(configuration: Configuration, environment: Mapping[str, str])
         home=str(settings.home),
         directory=_index_directory(configuration, environment),
         env={} if configuration.is_explicit("home") else dict(environment),
-        ranked=settings.ranked,
+        ranked=settings.ranked_index,
         sweep_interval=settings.sweep_interval_seconds,
         reading=ReadLimits(
             settings.page_file_bytes,

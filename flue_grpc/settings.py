@@ -137,7 +137,7 @@ class Settings:
             _HOW, choice("full", "normal"), "full", "full survives a power cut, normal is faster"
         )
     )
-    ranked: bool = field(
+    ranked_index: bool = field(
         metadata=_about(_HOW, flag, default=True, text="keep the index of RANKED search")
     )
     channelz: bool = field(metadata=_about(_HOW, flag, default=False, text="serve channelz"))

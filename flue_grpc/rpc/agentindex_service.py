@@ -167,8 +167,8 @@ class AgentIndexService(agent_index_pb2_grpc.AgentIndexServicer):
         wanted, budget = _hit_filter(request), max_bytes or settings.search_bytes
         tokens, cancel = PageTokens(request), ContextCancel(context)
         if mode == "ranked":
-            if not settings.ranked:
-                raise RankedDisabledError("RANKED search is off", {"setting": "ranked"})
+            if not settings.ranked_index:
+                raise RankedDisabledError("RANKED search is off", {"setting": "ranked_index"})
             ranked = RankedSearch(request.query, wanted, limit, budget)
             place = tokens.decode(request.page_token, RankedCursor)
             view, shape = self._index.search_ranked(ranked, place, cancel), _RANKED_HITS

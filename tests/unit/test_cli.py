@@ -67,17 +67,17 @@ def test_the_version():
 
 def test_config_prints_toml_with_origins(home, capsys, monkeypatch):
     monkeypatch.setenv("FLUE_GRPC_SEARCH_MAX", "7")
-    assert cli.main(["config", "--page-max", "9", "--no-ranked", "--listen", "unix:/a b"]) == 0
+    assert cli.main(["config", "--page-max", "9", "--no-ranked-index", "--listen", "unix:/a b"]) == 0
     shown = capsys.readouterr().out
     values = tomllib.loads(shown)
     assert values["page_max"] == 9
-    assert values["ranked"] is False
+    assert values["ranked_index"] is False
     assert values["listen"] == ["unix:/a b"]
     assert values["home"] == str(home)
     assert values["stall_seconds"] == 60.0
     origins = {line.split(" ")[0]: line.rsplit("# ", 1)[1] for line in shown.splitlines()}
     assert origins["page_max"] == "--page-max"
-    assert origins["ranked"] == "--ranked"
+    assert origins["ranked_index"] == "--ranked-index"
     assert origins["search_max"] == "FLUE_GRPC_SEARCH_MAX"
     assert origins["home"] == "default"
 

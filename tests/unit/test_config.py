@@ -48,7 +48,7 @@ def test_flags_beat_the_environment_which_beats_the_file_which_beats_defaults(
 ):
     path = write(tmp_path, "page_max = 20\npage_default = 10\nsearch_max = 30\n")
     environment |= {"FLUE_GRPC_PAGE_MAX": "21", "FLUE_GRPC_PAGE_DEFAULT": "11"}
-    found = config.load({"page_max": "22", "ranked": None, "run": object()}, environment)
+    found = config.load({"page_max": "22", "ranked_index": None, "run": object()}, environment)
     settings, origins = found.settings, found.origins
     assert (settings.page_max, origins["page_max"]) == (22, "--page-max")
     assert (settings.page_default, origins["page_default"]) == (11, "FLUE_GRPC_PAGE_DEFAULT")
@@ -111,8 +111,8 @@ def test_the_file_can_be_another_one(environment, tmp_path):
         ("page_max = true\n", "page_max must be a whole number of at least 1"),
         ("page_max = 3.5\n", "page_max must be a whole number of at least 1"),
         ("page_max = 3000000000\n", "page_max must be a whole number of at least 1"),
-        ('ranked = "maybe"\n', "ranked must be true or false"),
-        ("ranked = 1\n", "ranked must be true or false"),
+        ('ranked_index = "maybe"\n', "ranked_index must be true or false"),
+        ("ranked_index = 1\n", "ranked_index must be true or false"),
         ("stall_seconds = 0\n", "stall_seconds must be a number of seconds greater than 0"),
         ("stall_seconds = nan\n", "stall_seconds must be a number of seconds greater than 0"),
         ("stall_seconds = []\n", "stall_seconds must be a number of seconds greater than 0"),
@@ -142,8 +142,8 @@ def test_mistakes_in_the_file_name_it_and_the_key(environment, tmp_path, text, s
 def test_mistakes_in_flags_and_variables_name_them(environment):
     with pytest.raises(ConfigError, match=r"^--page-max: page_max must be a whole number"):
         config.load({"page_max": "many"}, environment)
-    with pytest.raises(ConfigError, match=r"^FLUE_GRPC_RANKED: ranked must be true or false"):
-        config.load({}, environment | {"FLUE_GRPC_RANKED": "maybe"})
+    with pytest.raises(ConfigError, match=r"^FLUE_GRPC_RANKED_INDEX: ranked_index must be true or false"):
+        config.load({}, environment | {"FLUE_GRPC_RANKED_INDEX": "maybe"})
 
 
 def test_variables_that_kubernetes_makes_are_no_mistake(environment):
@@ -183,9 +183,9 @@ def test_paths_are_absolute_and_know_the_home(environment, monkeypatch, tmp_path
 
 def test_a_program_that_embeds_us_gives_values_alone(environment, tmp_path):
     write(tmp_path, "page_max = 20\n")
-    found = config.combine({"home": tmp_path / "h", "ranked": False}, environment)
+    found = config.combine({"home": tmp_path / "h", "ranked_index": False}, environment)
     assert found.settings.home == tmp_path / "h"
-    assert found.settings.ranked is False
+    assert found.settings.ranked_index is False
     assert found.settings.page_max == limits.PAGE_MAX
     assert found.is_explicit("home")
     with pytest.raises(ConfigError, match="unknown setting 'hme'; did you mean 'home'"):

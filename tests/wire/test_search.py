@@ -118,7 +118,7 @@ def test_filters(product):
 
 
 def test_ranked_that_is_switched_off_says_so(make_flue):
-    flue = make_flue(ranked=False).start()
+    flue = make_flue(ranked_index=False).start()
     request = ai.SearchRequest(query="x", mode=ai.SEARCH_MODE_RANKED)
     with pytest.raises(grpc.RpcError) as caught:
         list(flue.index.Search(request))
@@ -126,7 +126,7 @@ def test_ranked_that_is_switched_off_says_so(make_flue):
     info = error_details_pb2.ErrorInfo()
     rpc_status.from_call(caught.value).details[0].Unpack(info)
     assert info.reason == "RANKED_DISABLED"
-    assert dict(info.metadata) == {"setting": "ranked"}
+    assert dict(info.metadata) == {"setting": "ranked_index"}
 
 
 def test_a_search_that_nobody_waits_for_stops_reading(make_flue, monkeypatch, wait_until):
