@@ -27,7 +27,7 @@ CHECK_EVERY = 10
 
 @pytest.fixture
 def victim(directory):
-    with closing(Victim(directory, "--no-ranked")) as started:
+    with closing(Victim(directory, "--no-ranked-index")) as started:
         yield started
 
 
