@@ -210,6 +210,7 @@ class _Writer:
         while self._held:
             with ranked_index.transaction(self.db) as number:
                 end = time.monotonic() + limits.RANKED_COMMIT_SECONDS
+                self._write(self._held.popleft(), number)
                 while self._held and time.monotonic() < end:
                     self._write(self._held.popleft(), number)
             if self._held:
