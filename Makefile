@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help venv serve test unit lint format generate lock audit licences build conformance torture
+.PHONY: help venv serve test unit lint format generate lock audit licences build conformance torture soak fuzz
 
 PY := .venv/bin/python
 
@@ -26,6 +26,14 @@ KILLS ?= 2000
 SEED ?= 1
 torture: venv ## Kill servers, imports and indexes KILLS times from SEED, and look for what was lost
 	@FLUE_KILLS=$(KILLS) FLUE_SEED=$(SEED) $(PY) -m pytest tests/torture
+
+MINUTES ?= 10
+soak: venv ## Load a server for MINUTES with clients in three languages; nothing may grow
+	@$(PY) tests/soak --minutes $(MINUTES)
+
+SECONDS ?= 60
+fuzz: venv ## Fuzz every target for SECONDS, guided by coverage where atheris can be had
+	@scripts/fuzz $(SECONDS)
 
 lint: venv ## Run the static checks alone
 	@scripts/lint

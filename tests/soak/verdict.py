@@ -1,0 +1,54 @@
+"""Holds the later part of each life of the server against its earlier part."""
+
+from __future__ import annotations
+
+from statistics import median, quantiles
+
+MEMORY_GROWTH = 0.15  # of what it held once it was warm; homes and databases grow meanwhile
+MEMORY_FLOOR = 24.0  # MiB: growth below it is no growth
+DESCRIPTORS = 64  # beyond what it held once it was warm: calls come and go
+THREADS = 320  # 256 + 32 + 32 of the budgets and the few of our own would be the most
+WAL = 72.0  # MiB: JOURNAL_BYTES and what is written before a checkpoint
+DRIFT = 2.0  # of the median, which the machine's other work moves too
+DRIFT_FLOOR = 5.0  # milliseconds
+
+
+def judge(life, samples):
+    """Return lines that describe a life, and those of them that are faults."""
+    warm = samples[len(samples) // 4 :]
+    early, late = warm[: len(warm) // 3], warm[-(len(warm) // 3) :]
+    lines, faults = [], []
+
+    def tell(what, before, after, is_fault):
+        line = f"life {life}: {what:<16} {before:10.2f} -> {after:10.2f}"
+        lines.append(line)
+        if is_fault:
+            faults.append(line)
+
+    memory = [median(s.memory for s in part) for part in (early, late)]
+    tell(
+        "memory MiB", *memory, memory[1] - memory[0] > max(MEMORY_FLOOR, MEMORY_GROWTH * memory[0])
+    )
+    files = [median(s.descriptors for s in part) for part in (early, late)]
+    tell("descriptors", *files, files[1] > files[0] + DESCRIPTORS)
+    threads = [median(s.threads for s in part) for part in (early, late)]
+    tell("threads", *threads, threads[1] > THREADS)
+    for name in ("wal", "index_wal"):
+        most = [max(getattr(s, name) for s in part) for part in (early, late)]
+        tell(f"{name} MiB", *most, most[1] > WAL)
+    for rpc in sorted({name for s in samples for name in s.latencies}):
+        before, after = (_times(part, rpc) for part in (early, late))
+        if len(before) < 10 or len(after) < 10:
+            continue
+        middle = [median(before), median(after)]
+        tell(rpc, *middle, middle[1] > max(DRIFT_FLOOR, DRIFT * middle[0]))
+        tell(f"{rpc} p99", _p99(before), _p99(after), is_fault=False)
+    return lines, faults
+
+
+def _times(samples, rpc):
+    return [time for sample in samples for time in sample.latencies.get(rpc, ())]
+
+
+def _p99(times):
+    return quantiles(times, n=100)[98]
