@@ -49,11 +49,6 @@ class Discovery:
     dirty: list[Found] = field(default_factory=list)
     paths: set[str] = field(default_factory=set)
 
-    @property
-    def dirty_bytes(self) -> int:
-        """The size of the new and changed files."""
-        return sum(found.key.size for found in self.dirty)
-
 
 def real_roots(
     adapters: Sequence[Adapter[Any]], home: str, env: Mapping[str, str]

@@ -168,7 +168,9 @@ class Sweeper:
                 gone.extend(filter(None, [entry]))
             elif entry is None or entry.record.key != found.key:
                 dirty.append(found)
-        if dirty or gone:
+        if self._is_much(dirty):
+            self.demand()
+        elif dirty or gone:
             self._local.run(self._harmless(dirty), gone)
 
     def _sweep(self) -> None:
@@ -177,13 +179,25 @@ class Sweeper:
         seen = discover(self._roots, self._catalog.known)
         gone = self._catalog.vanished(seen.paths)
         dirty = self._harmless(seen.dirty)
-        if sum(found.key.size for found in dirty) <= self._settings.worker_bytes:
+        if not self._is_much(dirty):
             self._local.run(dirty, gone)
         elif self._worker.run(self._roots, dirty, self._local.next_tid):
             self._local.catch_up()
         else:
             _log.warning("no sweep worker finished; sweeping slowly in the server")
             self._local.run(self._harmless(dirty), gone, SLOW_SWEEP_REST_SECONDS)
+
+    def _is_much(self, dirty: Iterable[Found]) -> bool:
+        """Whether there is more to read than is read in the server."""
+        return sum(map(self._unread, dirty)) > self._settings.worker_bytes
+
+    def _unread(self, found: Found) -> int:
+        entry = self._catalog.entry(found.path)
+        if entry is None or entry.record.key.inode != found.key.inode:
+            return found.key.size
+        grown = found.key.size - entry.record.key.size
+        # What looks like an append is read from where the parser stands.
+        return found.key.size - entry.record.standing.offset if grown > 0 else found.key.size
 
     def _find_roots(self) -> tuple[RealRoot, ...]:
         return real_roots(self._adapters, self._settings.home, self._settings.env)

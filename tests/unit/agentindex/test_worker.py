@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import apsw
@@ -136,6 +137,47 @@ def test_it_takes_up_appends_and_drops_what_vanished(bench, started):
     assert bench.catalog.get(("codex", session_id(1000))) is None
     first, second = (order.first_tid for _, order in started)
     assert (first, second) == (1, 7)
+
+
+class TestHowMuch:
+    """Only what is still to be read counts."""
+
+    @pytest.fixture
+    def path(self, bench):
+        path = bench.home.claude(0, *[claude_prompt("x" * 1000)] * 100)
+        bench.sweep()
+        bench.sweeper._settings = replace(bench.sweeper._settings, worker_bytes=50_000)
+        return path
+
+    def append(self, path, count):
+        with path.open("ab") as file:
+            file.write(claude_prompt("x" * 1000) * count)
+
+    def test_an_append_to_a_large_file_is_little(self, bench, path, started):
+        self.append(path, 40)
+        bench.sweep()
+        assert started == []
+        assert bench.summaries()[0].message_count == 140
+
+    def test_a_large_append_is_much(self, bench, path, started):
+        self.append(path, 60)
+        bench.sweep()
+        assert len(started) == 1
+        assert bench.summaries()[0].message_count == 160
+
+    def test_a_large_file_that_was_rewritten_is_much(self, bench, path, started):
+        path.write_bytes(claude_prompt("y" * 1000) * 99)
+        bench.sweep()
+        assert len(started) == 1
+        assert bench.summaries()[0].message_count == 99
+
+    def test_much_that_a_file_event_tells_of_goes_outside_too(self, bench, path, started):
+        self.append(path, 60)
+        new = bench.home.claude(7, claude_prompt())
+        bench.sweeper.refresh([str(path), str(new)])
+        wait_until(lambda: len(bench.summaries()) == 2)
+        wait_until(lambda: bench.catalog.entry(str(path)).record.summary.message_count == 160)
+        assert len(started) == 1
 
 
 def test_what_vanished_alone_needs_no_worker(bench, started):
