@@ -23,7 +23,7 @@ MESSAGES = 130
 @pytest.fixture(scope="module")
 def product(tmp_path_factory):
     """One product with something in every list; each test leaves it as it was."""
-    from tests.wire.conftest import Flue
+    from tests.wire.conftest import Flue, wait_until
 
     flue = Flue(tmp_path_factory.mktemp("f"))
     for number in range(SESSIONS):
@@ -42,8 +42,15 @@ def product(tmp_path_factory):
             scope="ab"[number % 2], content=f"common fact {number}", pinned=number % 7 == 0
         )
         flue.store.WriteMemoryEntry(entry)
+    wait_until(lambda: is_ranked(flue))
     yield flue
     flue.stop()
+
+
+def is_ranked(flue):
+    """Whether the ranked index has caught up with the transcripts."""
+    request = ai.SearchRequest(query="question", mode=ai.SEARCH_MODE_RANKED)
+    return not any(response.building for response in flue.index.Search(request, timeout=30))
 
 
 @dataclass(eq=False)
@@ -61,7 +68,10 @@ class List:
         request = type(self.request)()
         request.CopyFrom(self.request)
         for name, value in changes.items():
-            setattr(request, name, value)
+            if isinstance(value, list):
+                getattr(request, name).extend(value)
+            else:
+                setattr(request, name, value)
         return getattr(getattr(flue, self.stub), self.rpc)(request, timeout=30)
 
     def keys(self, response):
@@ -123,6 +133,14 @@ LISTS = [
         "index",
         "Search",
         ai.SearchRequest(query="question", limit=1000),
+        "hits",
+        lambda hit: (hit.id, hit.offset, hit.index),
+        SESSIONS,
+    ),
+    List(
+        "index",
+        "Search",
+        ai.SearchRequest(query="question", limit=1000, mode=ai.SEARCH_MODE_RANKED),
         "hits",
         lambda hit: (hit.id, hit.offset, hit.index),
         SESSIONS,
@@ -239,7 +257,8 @@ def test_a_token_says_nothing_of_places_on_the_disk(product, which):
         (LISTS[8], {"query": "questio"}),
         (LISTS[8], {"include_subagents": True}),
         (LISTS[8], {"mode": ai.SEARCH_MODE_SUBSTRING}),
-        (LISTS[9], {"time_zone": "UTC"}),
+        (LISTS[9], {"tools": ["claude"]}),
+        (LISTS[10], {"time_zone": "UTC"}),
     ],
 )
 def test_a_token_is_bound_to_the_other_fields_of_its_request(product, which, change):
@@ -275,7 +294,7 @@ def test_an_empty_list_is_one_empty_response(product, stub, rpc, request_):
 
 @pytest.mark.parametrize(
     ("which", "default"),
-    [(LISTS[3], 10), (LISTS[4], 8), (LISTS[6], 10), (LISTS[8], 50)],
+    [(LISTS[3], 10), (LISTS[4], 8), (LISTS[6], 10), (LISTS[8], 50), (LISTS[9], 50)],
     ids=str,
 )
 def test_defaults_of_limits(product, which, default):
