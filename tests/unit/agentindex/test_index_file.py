@@ -230,6 +230,19 @@ class TestReaders:
             assert lent.execute("select count(*) from usage").get == 1
         assert count(file) == 0
 
+    def test_one_of_the_old_file_leaves_the_new_ones_log_alone(self, open_file):
+        file = open_file()
+        old = file.writer()
+        old.execute("insert into usage values(1, x'00')")
+        file.rebuild()
+        writer = file.writer()
+        writer.execute("insert into usage values(1, x'00'), (2, x'00')")
+        old.close()
+        assert count(file) == 2
+        writer.execute("insert into usage values(3, x'00')")
+        assert count(file) == 3
+        writer.close()
+
     def test_any_thread_may_use_them(self, open_file):
         file = open_file()
         count(file)
