@@ -41,7 +41,6 @@ def _options(target: Target) -> list[tuple[str, int | str]]:
         ("grpc.keepalive_time_ms", KEEPALIVE_SECONDS * 1000),
         ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_SECONDS * 1000),
         ("grpc.initial_reconnect_backoff_ms", RECONNECT_FIRST_MS),
-        ("grpc.min_reconnect_backoff_ms", RECONNECT_FIRST_MS),
         ("grpc.max_reconnect_backoff_ms", RECONNECT_MOST_MS),
         # Repeats are made by retry.py, which knows what is safe to repeat.
         ("grpc.enable_retries", 0),

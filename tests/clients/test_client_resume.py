@@ -44,18 +44,21 @@ class Script:
     def __init__(self):
         self.answers = []
         self.requests = []
-        self.released = threading.Event()
+        self.ended = threading.Event()  # of the latest call
 
     def play(self, request, context):
         copy = type(request)()
         copy.CopyFrom(request)
         self.requests.append(copy)
+        # A call that has ended by now takes no callback.
+        self.ended = ended = threading.Event()
+        if not context.add_callback(ended.set):
+            ended.set()
         for step in self.answers.pop(0):
             if isinstance(step, tuple):
                 fail(context, *step)
             elif step == "wait":
-                context.add_callback(self.released.set)
-                self.released.wait(30)
+                ended.wait(30)
             else:
                 yield step
 
@@ -237,7 +240,7 @@ def test_closing_ends_iteration_at_once(client, script):
         for message in messages:
             assert message.id == 1
             threading.Thread(target=messages.close).start()
-    assert script.released.wait(30)
+    assert script.ended.wait(30)
     assert len(script.requests) == 1
 
 
@@ -246,7 +249,7 @@ def test_leaving_a_loop_cancels_the_call(client, script):
     for message in client.store.list_messages("ses_1", follow=True):
         assert message.id == 1
         break
-    assert script.released.wait(30)
+    assert script.ended.wait(30)
 
 
 def test_a_deadline_covers_repeats(client, script):

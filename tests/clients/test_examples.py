@@ -75,23 +75,33 @@ class CuttingProxy:
 
     def __init__(self, path, target):
         self._target = target
-        self._sockets = []
+        self._lock = threading.Lock()
+        self._sockets = set()
+        self._threads = []
         self.connections = 0
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(path))
         self._listener.listen()
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._start(self._accept)
 
     def cut(self):
         """End every connection that there is; new ones are taken."""
-        sockets, self._sockets = self._sockets, []
-        for each in sockets:
-            each.shutdown(socket.SHUT_RDWR)
+        with self._lock:
+            for each in self._sockets:
+                each.shutdown(socket.SHUT_RDWR)
 
     def close(self):
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self.cut()
+        for thread in self._threads:
+            thread.join()
+
+    def _start(self, target, *arguments):
+        thread = threading.Thread(target=target, args=arguments)
+        thread.start()
+        self._threads.append(thread)
+        return thread
 
     def _accept(self):
         while True:
@@ -101,12 +111,23 @@ class CuttingProxy:
                 return
             server = socket.socket(socket.AF_UNIX)
             server.connect(str(self._target))
-            self.connections += 1
-            self._sockets += [client, server]
-            for ends in ((client, server), (server, client)):
-                threading.Thread(target=self._pass, args=ends, daemon=True).start()
+            with self._lock:
+                self.connections += 1
+                self._sockets |= {client, server}
+            self._start(self._serve, client, server)
 
-    def _pass(self, source, sink):
+    def _serve(self, client, server):
+        back = threading.Thread(target=self._pass, args=(server, client))
+        back.start()
+        self._pass(client, server)
+        back.join()
+        with self._lock:
+            self._sockets -= {client, server}
+            client.close()
+            server.close()
+
+    @staticmethod
+    def _pass(source, sink):
         try:
             while data := source.recv(65_536):
                 sink.sendall(data)
@@ -173,12 +194,14 @@ def test_following_goes_on_after_a_broken_stream(language, ready, base, pi_sessi
     proxy = CuttingProxy(base / "proxy.sock", ready)
     process = subprocess.Popen(
         [*commands["follow"], "pi", "followed"],
-        stdout=subprocess.PIPE, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**ENVIRONMENT, "FLUE_ADDRESS": f"unix:{base}/proxy.sock"},
     )  # fmt: skip
 
     def texts(count):
-        return [process.stdout.readline().rstrip("\n").split("\t")[2][1:-1] for _ in range(count)]
+        lines = [process.stdout.readline() for _ in range(count)]
+        assert all(lines), process.stderr.read()
+        return [line.rstrip("\n").split("\t")[2][1:-1] for line in lines]
 
     try:
         assert texts(2) == ["first", "second"]

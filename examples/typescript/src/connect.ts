@@ -24,10 +24,13 @@ export function openTransport(target: Target): Transport {
   return createGrpcTransport({ ...common, baseUrl: `https://${target.address}`, nodeOptions });
 }
 
-/** The server or the connection went away, or it cut off a reader that paused. */
+/**
+ * The server or the connection went away, or it cut off a reader that paused. Of a
+ * lost connection Node tells every stream that it was cancelled.
+ */
 export function isBroken(error: unknown): boolean {
   const { code } = ConnectError.from(error);
-  return code === Code.Unavailable || code === Code.Aborted;
+  return code === Code.Unavailable || code === Code.Aborted || code === Code.Canceled;
 }
 
 function bearer(token: string): Interceptor {
