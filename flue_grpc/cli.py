@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
@@ -46,11 +47,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
-        # Whoever read our output has enough; without this Python complains at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+    except OSError as error:
+        _drop_output()
+        if isinstance(error, BrokenPipeError):
+            # Whoever read our output has enough.
+            return 141
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"flue-grpc: {where}{error.strerror or error}", file=sys.stderr)
+        return 2
     return code
+
+
+def _drop_output() -> None:
+    """Write what can still be written; without this Python complains of the rest at exit."""
+    with suppress(OSError):
+        sys.stdout.flush()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def make_parser() -> argparse.ArgumentParser:

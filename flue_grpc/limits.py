@@ -111,6 +111,7 @@ REQUEST_PURGE_ROWS: Final = 16  # outdated request ids removed with each new one
 WINDOW_MESSAGE_BYTES: Final = 64 * KIB  # all texts of a window message; 41 of them stay small
 INDEX_HASH_BYTES: Final = 8 * MIB  # for refilling a search index (techniques §2)
 BACKUP_PAGES: Final = 1024  # copied between two looks at the progress
+REFUSAL_BYTES: Final = KIB  # of what import says of one line, which may quote the line
 IMPORT_LINE_BYTES: Final = 8 * MESSAGE_BYTES  # JSON escapes take up to six times the text
 
 # --- AgentIndex (behaviour B1) ---
@@ -170,6 +171,7 @@ RANKED_WORKER_BYTES: Final = 4 * MIB  # more than this is filled in outside the 
 RANKED_REST_SECONDS: Final = 0.25  # between two small fills, about a twentieth of one core
 RANKED_OPEN_ROWS: Final = 1024  # of a first look at the best matches
 RANKED_SAMPLE: Final = 64  # one part in so many tells what a good score is
+HIT_READ_BYTES: Final = 8 * KIB  # of a hit's transcript at first: most lines fit
 RANKED_NEAR_ROWS: Final = 50_000  # held to settle a run of near ties; far above any seen
 FOLLOW_LATENCY_SECONDS: Final = 0.25
 EVENT_STEP_MS: Final = 20  # of quiet that ends a group of file events

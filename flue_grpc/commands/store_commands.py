@@ -6,13 +6,17 @@ check --repair become the owner, so they are refused while a server runs.
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
+import msgspec
+
 from flue_grpc import limits
 from flue_grpc.errors import UnusableDatabaseError
+from flue_grpc.render.safe import for_line
 from flue_grpc.store import backup, checking, files
 from flue_grpc.store.connections import open_beside
 from flue_grpc.store.copying import silent
@@ -23,6 +27,7 @@ from flue_grpc.store.importing import Importer
 from flue_grpc.store.opening import inspect
 from flue_grpc.store.readers import Readers
 from flue_grpc.store.values import StoreSettings
+from flue_grpc.text.clean import cut_bytes
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -73,11 +78,11 @@ def _export(args: Namespace, settings: Settings) -> int:
 
 
 def _import(args: Namespace, settings: Settings) -> int:
-    with owned(_path(settings), _store(settings)) as connection, _opened(args.file) as file:
-        imported = Importer(connection).run(_lines(file))
+    with _opened(args.file) as source, owned(_path(settings), _store(settings)) as connection:
+        imported = Importer(connection).run(_lines(source))
     for refusal in imported.refusals:
         name = f"session {refusal.session_id}" if refusal.session_id else "not imported"
-        _say(f"line {refusal.line}: {name}: {refusal.reason}")
+        _say(cut_bytes(f"line {refusal.line}: {name}: {refusal.reason}", limits.REFUSAL_BYTES))
     _say(
         f"imported {imported.sessions} sessions with {imported.messages} messages, "
         f"refused {len(imported.refusals)}"
@@ -121,28 +126,34 @@ def _store(settings: Settings) -> StoreSettings:
     return StoreSettings("normal" if settings.durability == "normal" else "full")
 
 
+class _Source(msgspec.Struct, frozen=True):
+    """A file to import; ``size`` in bytes, 0 when it is not known."""
+
+    file: BinaryIO
+    size: int = 0
+
+
 @contextmanager
-def _opened(name: str) -> Iterator[BinaryIO]:
+def _opened(name: str) -> Iterator[_Source]:
     if name == "-":
-        yield sys.stdin.buffer
+        yield _Source(sys.stdin.buffer)
         return
     with ExitStack() as stack:
         try:
             file = stack.enter_context(Path(name).open("rb"))
         except OSError as error:
             raise UnusableDatabaseError(f"{name} cannot be read: {error.strerror}") from error
-        yield file
+        yield _Source(file, os.fstat(file.fileno()).st_size)
 
 
-def _lines(file: BinaryIO) -> Iterator[bytes]:
+def _lines(source: _Source) -> Iterator[bytes]:
     """Yield lines; of one over limits.IMPORT_LINE_BYTES the pieces, which are no lines."""
-    total = Path(file.name).stat().st_size if isinstance(file.name, str) else 0
     with _progress("importing") as progress:
         done = 0
-        while line := file.readline(limits.IMPORT_LINE_BYTES):
+        while line := source.file.readline(limits.IMPORT_LINE_BYTES):
             done += len(line)
-            if total:
-                progress(done, total)
+            if source.size:
+                progress(done, source.size)
             yield line
 
 
@@ -161,7 +172,7 @@ def _progress(what: str) -> Iterator[Progress]:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(for_line(text) + "\n")
 
 
 _OPERATIONS: Final[Mapping[str, Callable[[Namespace, Settings], int]]] = {

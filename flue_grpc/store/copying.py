@@ -65,7 +65,7 @@ def _finished_whole(destination: Path) -> Iterator[Path]:
     try:
         os.close(private_files.create_private_file(partial))
     except OSError as error:
-        raise UnusableDatabaseError(f"{partial} cannot be created: {error.strerror}") from error
+        raise UnusableDatabaseError(f"{destination} cannot be created: {error.strerror}") from error
     try:
         yield partial
         _link(partial, destination)

@@ -5,11 +5,14 @@ import subprocess
 import sys
 import tomllib
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from flue_grpc import cli
 from flue_grpc.store.store import Store
+
+FULL = Path("/dev/full")
 
 
 def run(*arguments, **options):
@@ -67,7 +70,9 @@ def test_the_version():
 
 def test_config_prints_toml_with_origins(home, capsys, monkeypatch):
     monkeypatch.setenv("FLUE_GRPC_SEARCH_MAX", "7")
-    assert cli.main(["config", "--page-max", "9", "--no-ranked-index", "--listen", "unix:/a b"]) == 0
+    assert (
+        cli.main(["config", "--page-max", "9", "--no-ranked-index", "--listen", "unix:/a b"]) == 0
+    )
     shown = capsys.readouterr().out
     values = tomllib.loads(shown)
     assert values["page_max"] == 9
@@ -117,6 +122,40 @@ def test_a_reader_that_has_enough_is_no_error(home):
     finally:
         os.close(write)
     assert (shown.stderr, shown.returncode) == ("", 141)
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="there is no disk that is always full")
+def test_output_that_cannot_be_written_is_told_in_words(home):
+    with FULL.open("wb") as full:
+        shown = subprocess.run(
+            [sys.executable, "-m", "flue_grpc", "config"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert (shown.stderr, shown.returncode) == ("flue-grpc: No space left on device\n", 2)
+
+
+def test_a_file_that_cannot_be_written_is_told_in_words(home):
+    Store.open(home / "data" / "store.db").close()
+    file = home / "nowhere" / "out"
+    shown = run("export", "--data-dir", str(home / "data"), "-o", str(file))
+    assert shown.returncode == 2
+    assert shown.stderr == f"flue-grpc: {file}: No such file or directory\n"
+
+
+def test_a_session_goes_from_one_database_to_another_through_a_pipe(home):
+    with closing(Store.open(home / "data" / "store.db")) as store:
+        store.create_session("s", "a title")
+    exported = run("export", "--data-dir", str(home / "data")).stdout
+    imported = run("import", "-", "--data-dir", str(home / "other"), input=exported)
+    assert (imported.returncode, imported.stderr) == (
+        0,
+        "imported 1 sessions with 0 messages, refused 0\n",
+    )
+    assert run("export", "--data-dir", str(home / "other")).stdout == exported
 
 
 def test_commands_on_the_database(home, capfd):

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import io
 import os
 import subprocess
 import sys
@@ -102,18 +101,22 @@ def test_import_tells_what_it_refused(run, filled, tmp_path, capfd):
     ]
 
 
-def test_import_reads_standard_input(run, filled, tmp_path, capfdbinary, monkeypatch):
-    run("export")
-    text = io.TextIOWrapper(io.BytesIO(capfdbinary.readouterr().out))
-    text.buffer.name = 0
-    monkeypatch.setattr(sys, "stdin", text)
-    assert run("import", file="-", at=tmp_path / "other") == 0
-    assert sessions_in(tmp_path / "other" / "store.db") == ["s"]
+def test_import_says_what_a_hostile_file_holds_without_harm_to_a_terminal(run, tmp_path, capfd):
+    file = tmp_path / "sessions.jsonl"
+    name = "a\\u001b[31m\\u0007b\\nc" + "é" * 5000
+    times = '"created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:00:00Z"'
+    file.write_text(f'{{"type":"session","id":"{name}","title":"",{times},"messages":0}}\n')
+    assert run("import", file=str(file)) == 1
+    first, last = capfd.readouterr().err.splitlines()
+    assert first.startswith("line 1: session a\u2407b c\u00e9")
+    assert len(first.encode()) <= 1024
+    assert last == "imported 0 sessions with 0 messages, refused 1"
 
 
-def test_import_of_a_missing_file(run, filled, tmp_path):
+def test_import_of_a_missing_file_creates_nothing(run, tmp_path):
     with pytest.raises(UnusableDatabaseError, match="cannot be read: No such file or directory"):
         run("import", file=str(tmp_path / "missing"))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_check_says_what_it_found(run, filled, capfd):

@@ -111,8 +111,10 @@ def test_a_taken_destination_is_left_alone(path, store, destination):
 
 
 def test_a_destination_that_cannot_be_made_is_told_in_words(path, store, tmp_path):
-    with pytest.raises(UnusableDatabaseError, match="cannot be created: No such file or directory"):
-        backup.backup(path, tmp_path / "nowhere" / "copy.db", DEFAULT_SETTINGS)
+    copy = tmp_path / "nowhere" / "copy.db"
+    with pytest.raises(UnusableDatabaseError) as caught:
+        backup.backup(path, copy, DEFAULT_SETTINGS)
+    assert str(caught.value) == f"{copy} cannot be created: No such file or directory"
 
 
 @pytest.mark.parametrize("missing", [True, False])
