@@ -112,6 +112,19 @@ def echo() -> Iterator[Callable[[int], bytes]]:
 
 
 @contextmanager
+def single_items(store: Path) -> Iterator[store_pb2_grpc.StoreStub]:
+    """Serve the messages of a Store's file one by one, the floor of what batches gain."""
+    with tempfile.TemporaryDirectory(prefix="flue-b") as temporary:
+        address = f"unix:{temporary}/s"
+        script = str(Path(__file__).with_name("single_item_server.py"))
+        with process([sys.executable, script, address, str(store)]):
+            channel = grpc.insecure_channel(address, OPTIONS)
+            grpc.channel_ready_future(channel).result(timeout=60)
+            yield store_pb2_grpc.StoreStub(channel)
+            channel.close()
+
+
+@contextmanager
 def spinner() -> Iterator[None]:
     """Keep one core busy at normal priority: the floor of what a sweep does to calls."""
     script = "import sys\nprint('ready', flush=True)\nwhile True: pass"
