@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _BUCKETS: Final = ("input", "output", "cache_read", "cache_write")
 _BAR_UNITS: Final = 1000
 _SUMMARY_CODE_POINTS: Final = 120
+_BEGINNING_CODE_POINTS: Final = 4 * _SUMMARY_CODE_POINTS  # with room for white space
 
 
 def to_html(summary: pb.Summary, messages: Iterable[pb.Message]) -> Iterator[str]:
@@ -132,10 +133,10 @@ def _folded(message: pb.Message, role: str, kind: str) -> str:
     name = escape(message.tool_name) if message.tool_name else kind.replace("_", " ")
     if kind == "text":
         name = role
-    beginning = escape(" ".join(message.text[: _SUMMARY_CODE_POINTS * 4].split()))
-    short = escape(" ".join(message.text.split())[:_SUMMARY_CODE_POINTS])
-    ellipsis = "…" if len(beginning) > len(short) else ""
-    return f"<b>{name}</b> <code>{short}{ellipsis}</code> <i>{size(message.text_size)}</i>"
+    beginning = " ".join(message.text[:_BEGINNING_CODE_POINTS].split())
+    is_cut = len(beginning) > _SUMMARY_CODE_POINTS or len(message.text) > _BEGINNING_CODE_POINTS
+    short = escape(beginning[:_SUMMARY_CODE_POINTS]) + ("…" if is_cut else "")
+    return f"<b>{name}</b> <code>{short}</code> <i>{size(message.text_size)}</i>"
 
 
 def _note(message: pb.Message) -> str:

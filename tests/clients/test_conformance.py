@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +36,20 @@ ONLY_TCP = {"credentials"}
 
 def test_names_are_unique():
     assert len(set(NAMES)) == len(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("ci", "outcome", "code"), [("", "missing", 0), ("true", "failed", 1)], ids=["here", "in CI"]
+)
+def test_a_missing_toolchain_is_named_and_fails_only_in_ci(tmp_path, ci, outcome, code):
+    done = subprocess.run(
+        [sys.executable, SCENARIOS / "driver", "--client", "go", "--transport", "tcp", "--json"],
+        capture_output=True, text=True, check=False, cwd=ROOT,
+        env={**os.environ, "PATH": str(tmp_path), "CI": ci},
+    )  # fmt: skip
+    [result] = map(json.loads, done.stdout.splitlines())
+    assert (result["outcome"], result["detail"]) == (outcome, "go is not installed")
+    assert done.returncode == code
 
 
 @pytest.mark.parametrize("transport", ["unix", "tcp"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -48,6 +49,7 @@ def built_go():
     return {name: [str(output / name)] for name in ("list", "search", "follow")}
 
 
+@functools.cache
 def built_typescript():
     npm, package = toolchain("npm"), EXAMPLES / "typescript"
     if not (package / "node_modules/typescript").is_dir():
@@ -56,6 +58,7 @@ def built_typescript():
     return toolchain("node"), package / "dist"
 
 
+@functools.cache
 def programs(language):
     """Build what has to be built, and name the commands that list, search and follow."""
     if language == "python":

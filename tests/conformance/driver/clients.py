@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -49,20 +50,42 @@ def _go() -> list[str]:
 def _typescript(caller: str) -> list[str]:
     node, npm, package = _tool("node"), _tool("npm"), SCENARIOS / "typescript"
     install(npm, package)
-    _run([npm, "run", "--silent", "build"], package)
+    build(npm, package)
     return [node, str(package / "dist" / "main.js"), "--caller", caller]
 
 
 def install(npm: str, package: Path) -> None:
     """Install what the lock file of a package says, unless that was done already."""
-    lock, stubs = package / "package-lock.json", ROOT / "generated/typescript/flue"
-    sources = [lock, *sorted(stubs.rglob("*.js")), *sorted(stubs.rglob("*.d.ts"))]
-    wanted = b"".join(path.read_bytes() for path in sources)
-    stamp = package / "node_modules" / ".installed"
-    if stamp.is_file() and stamp.read_bytes() == wanted:
-        return
-    _run([npm, "ci", "--no-audit", "--no-fund", "--loglevel=error"], package)
-    stamp.write_bytes(wanted)
+    sources = [package / "package-lock.json", *(ROOT / "generated/typescript/flue").rglob("*.ts")]
+    sources += (ROOT / "generated/typescript/flue").rglob("*.js")
+    if _is_new(package / "node_modules/.installed", sources):
+        _run([npm, "ci", "--no-audit", "--no-fund", "--loglevel=error"], package)
+        _note(package / "node_modules/.installed", sources)
+
+
+def build(npm: str, package: Path) -> None:
+    """Compile a package, unless nothing of it has changed."""
+    sources = [package / "package.json", package / "tsconfig.json"]
+    sources += (ROOT / "examples/typescript/src").glob("*.ts")
+    sources += (package / "src").glob("*.ts")
+    if _is_new(package / "dist/.built", sources):
+        _run([npm, "run", "--silent", "build"], package)
+        _note(package / "dist/.built", sources)
+
+
+def _is_new(stamp: Path, sources: list[Path]) -> bool:
+    return not stamp.is_file() or stamp.read_text("ascii") != _digest(sources)
+
+
+def _note(stamp: Path, sources: list[Path]) -> None:
+    stamp.write_text(_digest(sources), "ascii")
+
+
+def _digest(sources: list[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(sources):
+        digest.update(f"{path}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
 
 
 def _grpcurl() -> list[str]:
