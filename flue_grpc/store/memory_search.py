@@ -44,7 +44,8 @@ def search_memory(
         return
     with readers.reading(cancel) as connection, connection:
         moment = after.moment if after is not None else _now(connection)
-        search = ranked.Search(_SEARCH, (moment, memory.scopes_text(query.scopes)), _CONTENT)
+        bindings = (moment, memory.scopes_text(query.scopes))
+        search = ranked.Search(_SEARCH, bindings, _CONTENT, cancel)
         matches, count = ranked.matches(connection, planned, search, limit, after)
     while matches:
         with readers.reading(cancel) as connection:

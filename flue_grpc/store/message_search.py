@@ -58,7 +58,8 @@ def search_messages(
         return
     with readers.reading(cancel) as connection, connection:
         moment = after.moment if after is not None else _last_id(connection)
-        matches, count = ranked.matches(connection, planned, _search(query, moment), limit, after)
+        search = _search(query, moment, cancel)
+        matches, count = ranked.matches(connection, planned, search, limit, after)
     size = _FIRST_PAGE
     while matches:
         with readers.reading(cancel) as connection:
@@ -75,7 +76,7 @@ def _last_id(connection: apsw.Connection) -> int:
     return last
 
 
-def _search(query: MessageQuery, moment: int) -> ranked.Search:
+def _search(query: MessageQuery, moment: int, cancel: Cancel) -> ranked.Search:
     conditions = [f"{MESSAGE_INDEX.name} MATCH ?", "m.id <= ?"]
     bindings: Row = (moment,)
     if query.session_id:
@@ -87,7 +88,7 @@ def _search(query: MessageQuery, moment: int) -> ranked.Search:
     sql = f"""SELECT bm25({MESSAGE_INDEX.name}) AS score, m.created_at, m.id
         FROM {MESSAGE_INDEX.name} CROSS JOIN messages AS m ON m.id = {MESSAGE_INDEX.name}.rowid
         WHERE {" AND ".join(conditions)} ORDER BY score"""
-    return ranked.Search(sql, bindings, _CONTENT)
+    return ranked.Search(sql, bindings, _CONTENT, cancel)
 
 
 class _Loaded(msgspec.Struct, frozen=True):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from flue_grpc.cancel import Cancel
 from flue_grpc.listing import Cursor
 from flue_grpc.store.connections import Row, first_row
 from flue_grpc.text.match import Verifier, lookup
@@ -34,12 +35,14 @@ class Search(msgspec.Struct, frozen=True):
     """One ranked statement.
 
     ``sql`` yields (score, when, id), best score first, and binds the MATCH
-    expression first; ``content`` reads the text of an id.
+    expression first; ``content`` reads the text of an id. ``cancel`` is asked
+    before each text that has to be verified.
     """
 
     sql: str
     bindings: Row
     content: str
+    cancel: Cancel
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -83,16 +86,18 @@ def _ranked(connection: apsw.Connection, planned: Plan, search: Search, limit: i
     rows = connection.execute(search.sql, (planned.expression, *search.bindings))
     scored: Iterator[Scored] = (Scored(*row) for row in rows)
     if planned.verifier is not None:
-        scored = _verified(connection, scored, planned.verifier, search.content)
+        scored = _verified(connection, scored, planned.verifier, search)
     ranked = [match for match, _ in tie_pass(scored, limit)]
     rows.close(force=True)
     return ranked
 
 
 def _verified(
-    connection: apsw.Connection, scored: Iterator[Scored], verifier: Verifier, content: str
+    connection: apsw.Connection, scored: Iterator[Scored], verifier: Verifier, search: Search
 ) -> Iterator[Scored]:
     for match in scored:
-        row = first_row(connection, content, (match.id,))
+        # Verifying takes far longer than the SQL that is interrupted by itself.
+        search.cancel.check()
+        row = first_row(connection, search.content, (match.id,))
         if row is not None and verifier.accepts(row[0]):
             yield match

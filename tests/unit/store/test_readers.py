@@ -11,6 +11,7 @@ from flue_grpc.store.health import Health
 from flue_grpc.store.readers import Readers
 from flue_grpc.store.store import Store
 from flue_grpc.store.values import DEFAULT_SETTINGS, Draft, MessageQuery
+from flue_grpc.text.match import Verifier
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 
@@ -65,6 +66,21 @@ def test_a_search_is_cancelled_within_its_sql(store, session_id):
     with pytest.raises(CancelledError):
         list(store.search_messages(MessageQuery("common"), cancel=cancel))
     assert cancel.left == -1
+
+
+def test_a_search_is_cancelled_between_the_texts_that_it_verifies(store, session_id, monkeypatch):
+    monkeypatch.setattr("flue_grpc.limits.SQL_PROGRESS_STEPS", 10**9)
+    words = " ".join(f"word{number}" for number in range(100))
+    store.append_messages(session_id, [Draft("user", words)] * 20)
+    verified = []
+    accepts = Verifier.accepts
+    monkeypatch.setattr(
+        Verifier, "accepts", lambda self, text: verified.append(text) or accepts(self, text)
+    )
+    # The reader asks once before the first text.
+    with pytest.raises(CancelledError):
+        list(store.search_messages(MessageQuery(words), cancel=Impatient(4)))
+    assert len(verified) == 3
 
 
 def test_a_list_is_cancelled_between_its_batches(store, session_id, monkeypatch):
