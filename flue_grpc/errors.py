@@ -127,7 +127,7 @@ class BadCombinationError(InvalidArgumentError):
 
 
 class ValueTooLargeError(InvalidArgumentError):
-    """A message or memory content over its limit."""
+    """A message, a title or memory content over its limit."""
 
 
 class NotFoundError(FlueError):

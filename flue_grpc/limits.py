@@ -86,6 +86,7 @@ TIE_TOLERANCE: Final = 0.20  # behaviour A3.4
 
 # --- Store ---
 MESSAGE_BYTES: Final = 32 * MIB
+TITLE_BYTES: Final = MIB  # with a match of 32 MiB and its window it stays below 36 MiB
 MEMORY_CONTENT_BYTES: Final = MIB
 STORE_SEARCH_DEFAULT: Final = 10
 STORE_SEARCH_MAX: Final = 1000

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from flue_grpc import limits
-from flue_grpc.errors import BadIdError, SessionExistsError, SessionNotFoundError
+from flue_grpc.errors import (
+    BadIdError,
+    SessionExistsError,
+    SessionNotFoundError,
+    ValueTooLargeError,
+)
 from flue_grpc.listing import Cursor, Placed
 from flue_grpc.store.connections import first_row
 from flue_grpc.store.paging import read_batch
@@ -70,6 +75,14 @@ def check_id(session_id: str) -> None:
         raise BadIdError("a session id has 1 to 128 characters", "id")
     if any(unicodedata.category(character) == "Cc" for character in session_id):
         raise BadIdError("a session id has no control characters", "id")
+
+
+def check_title(title: str) -> None:
+    """Raise ValueTooLargeError over 1 MiB in UTF-8."""
+    if len(title.encode()) > limits.TITLE_BYTES:
+        raise ValueTooLargeError(
+            "the title is too large", "title", {"limit": str(limits.TITLE_BYTES)}
+        )
 
 
 def is_subagent(title: str) -> bool:

@@ -97,10 +97,12 @@ class Store:
     ) -> Session:
         """Make a session; an empty id makes ``ses_`` and 16 hexadecimal digits.
 
-        Raises BadIdError, SessionExistsError, BadRequestIdError, RequestIdReusedError.
+        Raises BadIdError, ValueTooLargeError, SessionExistsError, BadRequestIdError,
+        RequestIdReusedError.
         """
         if session_id:
             sessions.check_id(session_id)
+        sessions.check_title(title)
         return self._once(
             "CreateSession", request_id, sessions.NewSession(session_id, title), cancel
         )
@@ -111,7 +113,8 @@ class Store:
             return sessions.get(connection, session_id)
 
     def update_session(self, session_id: str, title: str, cancel: Cancel = NEVER) -> Session:
-        """Set the title, touch ``updated_at``; raises SessionNotFoundError."""
+        """Set the title, touch ``updated_at``; raises SessionNotFoundError, ValueTooLargeError."""
+        sessions.check_title(title)
         return self._database.writer.write(
             lambda batch: sessions.update(batch, session_id, title), cancel
         )

@@ -33,6 +33,18 @@ CASES = [
     (st.CreateSessionRequest(id="x" * 129), "BAD_ID", "id", {}),
     (st.CreateSessionRequest(id="a\nb"), "BAD_ID", "id", {}),
     (st.CreateSessionRequest(request_id="r" * 65), "BAD_REQUEST_ID", "request_id", {}),
+    (
+        st.CreateSessionRequest(title="é" * (1 << 19) + "x"),
+        "VALUE_TOO_LARGE",
+        "title",
+        {"limit": "1048576"},
+    ),
+    (
+        st.UpdateSessionRequest(id="s", title="x" * ((1 << 20) + 1)),
+        "VALUE_TOO_LARGE",
+        "title",
+        {"limit": "1048576"},
+    ),
     (st.ListSessionsRequest(limit=-1), "BAD_LIMIT", "limit", {}),
     (st.ListSessionsRequest(page_token="x"), "BAD_PAGE_TOKEN", "page_token", {}),
     (

@@ -4,7 +4,12 @@ import re
 
 import pytest
 
-from flue_grpc.errors import BadIdError, SessionExistsError, SessionNotFoundError
+from flue_grpc.errors import (
+    BadIdError,
+    SessionExistsError,
+    SessionNotFoundError,
+    ValueTooLargeError,
+)
 from flue_grpc.store.values import Draft, MessageQuery, Session
 
 
@@ -53,6 +58,16 @@ def test_an_update_sets_the_title_and_touches_the_session(store, title):
     assert (after.title, after.created_at) == (title, before.created_at)
     assert after.updated_at > before.updated_at
     assert store.get_session("s") == after
+
+
+def test_a_title_is_at_most_1_mib(store):
+    largest = "é" * (1 << 19)
+    assert store.create_session("s", largest).title == largest
+    assert store.update_session("s", largest).title == largest
+    for change in (store.create_session, store.update_session):
+        with pytest.raises(ValueTooLargeError) as caught:
+            change("s", largest + "x")
+        assert (caught.value.field, caught.value.metadata) == ("title", {"limit": "1048576"})
 
 
 def test_what_is_unknown_is_named(store):

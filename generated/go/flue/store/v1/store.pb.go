@@ -628,7 +628,7 @@ type CreateSessionRequest struct {
 	// The id of the new session: 1 to 128 characters, no control characters.
 	// Empty: the server makes one, `ses_` and 16 hexadecimal digits.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// The title; may be empty.
+	// The title, at most 1 MiB; may be empty.
 	Title string `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
 	// Optional, 1 to 64 characters: a repeat of the same request with the same
 	// id within 24 h writes nothing and returns what the first one made.
@@ -952,7 +952,7 @@ type UpdateSessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The session's id.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// The new title; empty is a title too.
+	// The new title, at most 1 MiB; empty is a title too.
 	Title         string `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -75,8 +75,9 @@ type StoreClient interface {
 	// CreateSession makes a new session without messages.
 	//
 	// Errors:
-	// - INVALID_ARGUMENT: BAD_ID, BAD_REQUEST_ID.
-	// - ALREADY_EXISTS: SESSION_EXISTS when the id is taken; REQUEST_ID_REUSED.
+	//   - INVALID_ARGUMENT: BAD_ID, BAD_REQUEST_ID, VALUE_TOO_LARGE when the title is
+	//     over 1 MiB.
+	//   - ALREADY_EXISTS: SESSION_EXISTS when the id is taken; REQUEST_ID_REUSED.
 	CreateSession(ctx context.Context, in *CreateSessionRequest, opts ...grpc.CallOption) (*CreateSessionResponse, error)
 	// GetSession returns one session.
 	//
@@ -91,6 +92,7 @@ type StoreClient interface {
 	// UpdateSession sets a session's title and touches its `updated_at`.
 	//
 	// Errors:
+	// - INVALID_ARGUMENT: VALUE_TOO_LARGE when the title is over 1 MiB.
 	// - NOT_FOUND: SESSION_NOT_FOUND.
 	UpdateSession(ctx context.Context, in *UpdateSessionRequest, opts ...grpc.CallOption) (*UpdateSessionResponse, error)
 	// DeleteSession deletes a session with its messages and their index entries,
@@ -405,8 +407,9 @@ type StoreServer interface {
 	// CreateSession makes a new session without messages.
 	//
 	// Errors:
-	// - INVALID_ARGUMENT: BAD_ID, BAD_REQUEST_ID.
-	// - ALREADY_EXISTS: SESSION_EXISTS when the id is taken; REQUEST_ID_REUSED.
+	//   - INVALID_ARGUMENT: BAD_ID, BAD_REQUEST_ID, VALUE_TOO_LARGE when the title is
+	//     over 1 MiB.
+	//   - ALREADY_EXISTS: SESSION_EXISTS when the id is taken; REQUEST_ID_REUSED.
 	CreateSession(context.Context, *CreateSessionRequest) (*CreateSessionResponse, error)
 	// GetSession returns one session.
 	//
@@ -421,6 +424,7 @@ type StoreServer interface {
 	// UpdateSession sets a session's title and touches its `updated_at`.
 	//
 	// Errors:
+	// - INVALID_ARGUMENT: VALUE_TOO_LARGE when the title is over 1 MiB.
 	// - NOT_FOUND: SESSION_NOT_FOUND.
 	UpdateSession(context.Context, *UpdateSessionRequest) (*UpdateSessionResponse, error)
 	// DeleteSession deletes a session with its messages and their index entries,

@@ -380,7 +380,7 @@ class CreateSessionRequest(_message.Message):
     Empty: the server makes one, `ses_` and 16 hexadecimal digits.
     """
     title: _builtins.str
-    """The title; may be empty."""
+    """The title, at most 1 MiB; may be empty."""
     request_id: _builtins.str
     """Optional, 1 to 64 characters: a repeat of the same request with the same
     id within 24 h writes nothing and returns what the first one made.
@@ -543,7 +543,7 @@ class UpdateSessionRequest(_message.Message):
     id: _builtins.str
     """The session's id."""
     title: _builtins.str
-    """The new title; empty is a title too."""
+    """The new title, at most 1 MiB; empty is a title too."""
     def __init__(
         self,
         *,

@@ -127,7 +127,8 @@ class StoreServicer:
         """CreateSession makes a new session without messages.
 
         Errors:
-        - INVALID_ARGUMENT: BAD_ID, BAD_REQUEST_ID.
+        - INVALID_ARGUMENT: BAD_ID, BAD_REQUEST_ID, VALUE_TOO_LARGE when the title is
+        over 1 MiB.
         - ALREADY_EXISTS: SESSION_EXISTS when the id is taken; REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -158,6 +159,7 @@ class StoreServicer:
         """UpdateSession sets a session's title and touches its `updated_at`.
 
         Errors:
+        - INVALID_ARGUMENT: VALUE_TOO_LARGE when the title is over 1 MiB.
         - NOT_FOUND: SESSION_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -66,7 +66,8 @@ class StoreStub:
     """CreateSession makes a new session without messages.
 
     Errors:
-    - INVALID_ARGUMENT: BAD_ID, BAD_REQUEST_ID.
+    - INVALID_ARGUMENT: BAD_ID, BAD_REQUEST_ID, VALUE_TOO_LARGE when the title is
+      over 1 MiB.
     - ALREADY_EXISTS: SESSION_EXISTS when the id is taken; REQUEST_ID_REUSED.
     """
     GetSession: _grpc.UnaryUnaryMultiCallable[_store_pb2.GetSessionRequest, _store_pb2.GetSessionResponse]
@@ -85,6 +86,7 @@ class StoreStub:
     """UpdateSession sets a session's title and touches its `updated_at`.
 
     Errors:
+    - INVALID_ARGUMENT: VALUE_TOO_LARGE when the title is over 1 MiB.
     - NOT_FOUND: SESSION_NOT_FOUND.
     """
     DeleteSession: _grpc.UnaryUnaryMultiCallable[_store_pb2.DeleteSessionRequest, _store_pb2.DeleteSessionResponse]
@@ -188,7 +190,8 @@ class StoreAsyncStub(StoreStub):
     """CreateSession makes a new session without messages.
 
     Errors:
-    - INVALID_ARGUMENT: BAD_ID, BAD_REQUEST_ID.
+    - INVALID_ARGUMENT: BAD_ID, BAD_REQUEST_ID, VALUE_TOO_LARGE when the title is
+      over 1 MiB.
     - ALREADY_EXISTS: SESSION_EXISTS when the id is taken; REQUEST_ID_REUSED.
     """
     GetSession: _aio.UnaryUnaryMultiCallable[_store_pb2.GetSessionRequest, _store_pb2.GetSessionResponse]  # type: ignore[assignment]
@@ -207,6 +210,7 @@ class StoreAsyncStub(StoreStub):
     """UpdateSession sets a session's title and touches its `updated_at`.
 
     Errors:
+    - INVALID_ARGUMENT: VALUE_TOO_LARGE when the title is over 1 MiB.
     - NOT_FOUND: SESSION_NOT_FOUND.
     """
     DeleteSession: _aio.UnaryUnaryMultiCallable[_store_pb2.DeleteSessionRequest, _store_pb2.DeleteSessionResponse]  # type: ignore[assignment]
@@ -313,7 +317,8 @@ class StoreServicer(metaclass=_abc_1.ABCMeta):
         """CreateSession makes a new session without messages.
 
         Errors:
-        - INVALID_ARGUMENT: BAD_ID, BAD_REQUEST_ID.
+        - INVALID_ARGUMENT: BAD_ID, BAD_REQUEST_ID, VALUE_TOO_LARGE when the title is
+          over 1 MiB.
         - ALREADY_EXISTS: SESSION_EXISTS when the id is taken; REQUEST_ID_REUSED.
         """
 
@@ -350,6 +355,7 @@ class StoreServicer(metaclass=_abc_1.ABCMeta):
         """UpdateSession sets a session's title and touches its `updated_at`.
 
         Errors:
+        - INVALID_ARGUMENT: VALUE_TOO_LARGE when the title is over 1 MiB.
         - NOT_FOUND: SESSION_NOT_FOUND.
         """
 

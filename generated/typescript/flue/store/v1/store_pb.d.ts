@@ -365,7 +365,7 @@ export declare type CreateSessionRequest = Message$1<"flue.store.v1.CreateSessio
   id: string;
 
   /**
-   * The title; may be empty.
+   * The title, at most 1 MiB; may be empty.
    *
    * @generated from field: string title = 2;
    */
@@ -523,7 +523,7 @@ export declare type UpdateSessionRequest = Message$1<"flue.store.v1.UpdateSessio
   id: string;
 
   /**
-   * The new title; empty is a title too.
+   * The new title, at most 1 MiB; empty is a title too.
    *
    * @generated from field: string title = 2;
    */
@@ -1318,7 +1318,8 @@ export declare const Store: GenService<{
    * CreateSession makes a new session without messages.
    *
    * Errors:
-   * - INVALID_ARGUMENT: BAD_ID, BAD_REQUEST_ID.
+   * - INVALID_ARGUMENT: BAD_ID, BAD_REQUEST_ID, VALUE_TOO_LARGE when the title is
+   *   over 1 MiB.
    * - ALREADY_EXISTS: SESSION_EXISTS when the id is taken; REQUEST_ID_REUSED.
    *
    * @generated from rpc flue.store.v1.Store.CreateSession
@@ -1358,6 +1359,7 @@ export declare const Store: GenService<{
    * UpdateSession sets a session's title and touches its `updated_at`.
    *
    * Errors:
+   * - INVALID_ARGUMENT: VALUE_TOO_LARGE when the title is over 1 MiB.
    * - NOT_FOUND: SESSION_NOT_FOUND.
    *
    * @generated from rpc flue.store.v1.Store.UpdateSession
