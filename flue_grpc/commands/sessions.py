@@ -98,6 +98,6 @@ def _print_table(summaries: Iterable[pb.Summary]) -> int:
     rest = iter(summaries)
     # A table knows its widths only when it is whole; parts show long lists soon.
     while part := list(islice(rest, _LIMIT)):
-        console.print(session_table(part, is_first=not count))
+        console.print(session_table(part, console.width, is_first=not count))
         count += len(part)
     return count

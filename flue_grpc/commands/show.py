@@ -112,7 +112,7 @@ def _print_rich(
 
     folds = Folds(tools=arguments.tools, thinking=arguments.thinking, system=arguments.system)
     with paged(wanted=not arguments.no_pager) as console:
-        console.print(session_table([summary], is_first=True))
+        console.print(session_table([summary], console.width, is_first=True))
         for message in messages:
             for part in render(message, folds):
                 console.print(part)

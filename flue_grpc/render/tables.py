@@ -13,27 +13,37 @@ from flue_grpc.render.safe import for_line
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from rich.console import JustifyMethod
+
     from flue.agentindex.v1 import agent_index_pb2 as pb
 
 TOOL_STYLES: Final = {"claude": "bright_red", "codex": "green", "pi": "magenta"}
 _SHORT_ID: Final = 8
+_HEADS: Final = ("ended", "tool", "id", "messages", "tokens", "cost", "title")
+_NUMBERS: Final = ("messages", "tokens", "cost")
+_NARROWEST_TITLE: Final = 16
+_GAP: Final = 2  # between two columns
 
 
-def session_table(summaries: Iterable[pb.Summary], *, is_first: bool) -> Table:
-    """Make a table of sessions, with a head when it is the first of several."""
-    table = Table(box=None, pad_edge=False, show_header=is_first, header_style="dim")
-    table.add_column("ended", style="dim", no_wrap=True)
-    table.add_column("tool", no_wrap=True)
-    table.add_column("id", no_wrap=True, overflow="fold")
-    table.add_column("messages", justify="right", no_wrap=True)
-    table.add_column("tokens", justify="right", no_wrap=True)
-    table.add_column("cost", justify="right", no_wrap=True)
-    table.add_column("title", ratio=1, no_wrap=True, overflow="ellipsis")
+def session_table(summaries: Iterable[pb.Summary], width: int, *, is_first: bool) -> Table:
+    """Make a table of ``width`` columns, with a head when it is the first of several."""
     shown = list(summaries)
     length = short_length(summary.id for summary in shown)
-    for summary in shown:
-        table.add_row(*_cells(summary, length))
+    rows = [_cells(summary, length) for summary in shown]
+    table = Table(box=None, pad_edge=False, show_header=is_first, header_style="dim")
+    for head in _HEADS:
+        justify: JustifyMethod = "right" if head in _NUMBERS else "left"
+        table.add_column(head, justify=justify, no_wrap=True)
+    # Of a long title rich would take the room of all other columns.
+    left = width - sum(_width(rows, n) + _GAP for n in range(len(_HEADS) - 1))
+    for row in rows:
+        row[-1].truncate(max(left, _NARROWEST_TITLE), overflow="ellipsis")
+        table.add_row(*row)
     return table
+
+
+def _width(rows: list[tuple[Text, ...]], column: int) -> int:
+    return max(len(_HEADS[column]), *(row[column].cell_len for row in rows), 0)
 
 
 def _cells(summary: pb.Summary, id_length: int) -> tuple[Text, ...]:
@@ -42,7 +52,7 @@ def _cells(summary: pb.Summary, id_length: int) -> tuple[Text, ...]:
     if summary.parent_id:
         title = Text("↳ ", style="dim") + title
     return (
-        Text(moment(summary.ended_at, None)),
+        Text(moment(summary.ended_at, None), style="dim"),
         Text(for_line(summary.tool), style=TOOL_STYLES.get(summary.tool, "cyan")),
         Text(for_line(summary.id[:id_length]), style="bold"),
         Text(short_number(summary.message_count)),

@@ -95,6 +95,14 @@ def test_sessions_are_a_table(terminal):
     ]  # fmt: skip
 
 
+def test_a_long_title_leaves_room_for_the_rest(terminal, pi_session):
+    pi_session("wide", "結" * 60 + " title" * 30)
+    _, output = terminal("sessions", "--tool", "pi").finish()
+    [row] = [line for line in lines(output) if "wide" in line]
+    assert row.split()[:4] == ["2026-02-02", "00:00", "pi", "wide"]
+    assert row.endswith("…")
+
+
 def test_show_folds_tools_and_opens_them_when_asked(terminal):
     _, output = terminal("show", "5f0c").finish()
     text = "\n".join(lines(output))
