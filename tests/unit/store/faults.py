@@ -11,15 +11,17 @@ import apsw
 class Fault:
     """What goes wrong: ``operation`` ("read", "write", "sync") on files that end in ``suffix``.
 
-    It happens at the ``at``-th such call from now on, and ``times`` calls in all.
+    It happens at the ``at``-th such call from now on, and ``times`` calls in all. A torn
+    write leaves the first half of its bytes behind.
     """
 
-    def __init__(self, operation, suffix, error, at=1, times=1):
+    def __init__(self, operation, suffix, error, at=1, times=1, *, is_torn=False):
         self.operation = operation
         self.suffix = suffix
         self.error = error
         self.at = at
         self.times = times
+        self.is_torn = is_torn
         self.happened = 0
 
     def hits(self, operation, suffix):
@@ -50,10 +52,12 @@ class FaultyFile(apsw.VFSFile):
         stem = "store.db"
         self._suffix = filename[filename.rfind(stem) + len(stem) :] if stem in filename else "?"
 
-    def _maybe_fail(self, operation):
+    def _maybe_fail(self, operation, tear=lambda: None):
         self._vfs.calls[operation, self._suffix] += 1
         for fault in self._vfs.faults:
             if fault.hits(operation, self._suffix):
+                if fault.is_torn:
+                    tear()
                 raise fault.error
 
     def xRead(self, amount, offset):
@@ -61,8 +65,9 @@ class FaultyFile(apsw.VFSFile):
         return super().xRead(amount, offset)
 
     def xWrite(self, data, offset):
-        self._maybe_fail("write")
-        super().xWrite(data, offset)
+        whole = super().xWrite
+        self._maybe_fail("write", lambda: whole(data[: len(data) // 2], offset))
+        whole(data, offset)
 
     def xSync(self, flags):
         self._maybe_fail("sync")

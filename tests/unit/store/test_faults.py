@@ -83,9 +83,15 @@ def test_after_a_failed_sync_nothing_is_copied_from_the_log_any_more(path, vfs, 
 
 
 @pytest.mark.parametrize("at", [1, 2, 3])
-@pytest.mark.parametrize("error", [full(), io_error(WRITE)], ids=["full", "io"])
-def test_a_failed_write_of_the_log_is_rolled_back_and_then_over(vfs, faulty, items, at, error):
-    vfs.faults = [Fault("write", "-wal", error, at)]
+@pytest.mark.parametrize(
+    ("error", "is_torn"),
+    [(full(), False), (io_error(WRITE), False), (full(), True), (io_error(WRITE), True)],
+    ids=["full", "io", "torn-full", "torn-io"],
+)
+def test_a_failed_write_of_the_log_is_rolled_back_and_then_over(
+    vfs, faulty, items, at, *, error, is_torn
+):
+    vfs.faults = [Fault("write", "-wal", error, at, is_torn=is_torn)]
     expected = DiskFullError if isinstance(error, apsw.FullError) else DatabaseIoError
     with pytest.raises(expected):
         faulty.append_message("s1", Draft("user", "lost " * 5000))
@@ -152,14 +158,15 @@ def test_faults_while_opening_are_told_in_words(path, vfs):
 
 def test_every_answered_write_survives_faults_at_every_place(path, vfs, items):
     """Fail the n-th write or sync, for each n, and compare what was answered with what is there."""
-    for number in range(1, 40):
+    for number in range(1, 60):
         here = path.parent / str(number) / "store.db"
         opened = Store.open(here, StoreSettings(vfs=vfs.name))
         opened.create_session("s1", "t")
         opened._database.writer._checkpoints._next = 4
         kinds = (("write", "-wal", WRITE), ("sync", "-wal", SYNC), ("write", "", WRITE))
         operation, suffix, code = kinds[number % 3]
-        vfs.faults = [Fault(operation, suffix, io_error(code), at=number // 3 + 1)]
+        is_torn = number % 2 == 1
+        vfs.faults = [Fault(operation, suffix, io_error(code), at=number // 6 + 1, is_torn=is_torn)]
         answered, unanswered = [], set()
         for place in range(6):
             content = f"message {place} " * 200
