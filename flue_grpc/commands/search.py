@@ -35,7 +35,7 @@ _EXAMPLES: Final = """\
 examples:
   flue-grpc search "connection reset"      this very text, newest session first
   flue-grpc search --ranked 'retry "back off" -test'
-  flue-grpc search TODO --role user --since 7d
+  flue-grpc search deadlock --role user --since 7d
   flue-grpc search 锁定 --json | jq -r .id
 """
 

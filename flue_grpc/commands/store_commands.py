@@ -103,7 +103,7 @@ def _check(args: Namespace, settings: Settings) -> int:
 
 def _report(checked: checking.Checked) -> Iterator[str]:
     yield f"schema version {checked.version}"
-    yield from (f"{table}: {count} rows" for table, count in checked.counts.items())
+    yield from (f"{count.name}: {count.rows} rows" for count in checked.counts)
     yield from (f"damaged: {problem}" for problem in checked.problems)
     if checked.problems:
         yield "restore a backup, or export what can be read"

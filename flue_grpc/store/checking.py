@@ -31,14 +31,21 @@ class IndexFault(msgspec.Struct, frozen=True):
     rows: int | None
 
 
+class TableCount(msgspec.Struct, frozen=True):
+    """How many rows a table has."""
+
+    name: str
+    rows: int
+
+
 class Checked(msgspec.Struct, frozen=True):
     """What a check found; only index faults can be repaired.
 
-    ``counts`` are the rows of each table that can be read.
+    ``counts`` has each table that can be read.
     """
 
     version: int
-    counts: dict[str, int]
+    counts: tuple[TableCount, ...]
     problems: tuple[str, ...]
     index_faults: tuple[IndexFault, ...]
 
@@ -87,7 +94,7 @@ def _check(connection: apsw.Connection, version: int) -> Checked:
     if not problems:
         compared = [index for index in INDEXES if index not in damaged]
         faults += [fault for index in compared if (fault := _compare(connection, index))]
-    return Checked(version, _counts(connection), tuple(problems), tuple(faults))
+    return Checked(version, tuple(_counts(connection)), tuple(problems), tuple(faults))
 
 
 def _integrity(connection: apsw.Connection) -> Iterator[str]:
@@ -106,12 +113,10 @@ def _orphans(connection: apsw.Connection) -> Iterator[str]:
         yield str(error)
 
 
-def _counts(connection: apsw.Connection) -> dict[str, int]:
-    counts: dict[str, int] = {}
+def _counts(connection: apsw.Connection) -> Iterator[TableCount]:
     for table in _COUNTED:
         with suppress(apsw.CorruptError):
-            counts[table] = first_value(connection, f"SELECT count(*) FROM {table}")
-    return counts
+            yield TableCount(table, first_value(connection, f"SELECT count(*) FROM {table}"))
 
 
 def _show_tokens(connection: apsw.Connection) -> None:

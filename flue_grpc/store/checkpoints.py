@@ -30,14 +30,21 @@ class Checkpoints:
         """Whether anything was committed since the last complete checkpoint."""
         return self._pages > 0
 
-    def run(self, *, is_idle: bool) -> None:
-        """Checkpoint if it is time; raises apsw.Error when the system fails.
+    def run_if_large(self) -> None:
+        """Checkpoint if the log has grown; raises apsw.Error when the system fails.
 
         Held up by a reader it does what it can and tries again later.
         """
         if self._pages >= self._next_restart:
             self._restart()
-        elif self._pages >= self._next or (is_idle and self._pages):
+        elif self._pages >= self._next:
+            self._checkpoint(apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+    def run_when_idle(self) -> None:
+        """Checkpoint whatever was committed; else as ``run_if_large``."""
+        if self._pages >= self._next_restart:
+            self._restart()
+        elif self._pages:
             self._checkpoint(apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     def _restart(self) -> None:

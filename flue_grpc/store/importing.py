@@ -163,7 +163,7 @@ class Importer:
         self._is_skipping = False
         self._counts[0] += 1
         self._counts[1] += self._begun
-        self._checkpoints.run(is_idle=False)
+        self._checkpoints.run_if_large()
 
     def _refuse(self, number: int, reason: str, session_id: str = "") -> None:
         if self._current is not None:

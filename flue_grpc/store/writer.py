@@ -23,6 +23,8 @@ from flue_grpc.store.checkpoints import Checkpoints
 from flue_grpc.store.sqlite_errors import is_failed_sync, translate
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from flue_grpc.store.changes import Changes
     from flue_grpc.store.clock import Clock
     from flue_grpc.store.health import Health
@@ -129,7 +131,10 @@ class Writer:
             except Exception as error:  # noqa: BLE001  (a thread that ended would hang every write)
                 _LOG.exception("a defect in the writer; its calls fail, it goes on")
                 self._fail([job for job in group if not job.future.done()], error)
-            self._tidy(is_idle=not group)
+            if group or not self._queue.empty():
+                self._tidy(self._checkpoints.run_if_large)
+            else:
+                self._tidy(self._checkpoints.run_when_idle)
         self._close_connection()
 
     def _next_group(self) -> tuple[list[_Job[Any]], bool]:
@@ -233,11 +238,11 @@ class Writer:
             _LOG.exception("a rollback failed; no more writes until a restart")
             self._health.stop()
 
-    def _tidy(self, *, is_idle: bool) -> None:
+    def _tidy(self, checkpoint: Callable[[], None]) -> None:
         if self._health.state != "serving":
             return
         try:
-            self._checkpoints.run(is_idle=is_idle and self._queue.empty())
+            checkpoint()
         except apsw.Error as error:
             _LOG.warning("a checkpoint failed: %s", error)
             self._learn(error)

@@ -7,7 +7,7 @@ import pytest
 
 from flue_grpc.errors import UnusableDatabaseError
 from flue_grpc.store import checking
-from flue_grpc.store.checking import IndexFault
+from flue_grpc.store.checking import IndexFault, TableCount
 from flue_grpc.store.database import owned
 from flue_grpc.store.store import Store
 from flue_grpc.store.values import DEFAULT_SETTINGS, Draft, EntryDraft, MemoryQuery, MessageQuery
@@ -33,7 +33,11 @@ def check(path):
 def test_a_sound_database_is_sound(filled):
     checked = check(filled)
     assert checked.is_sound
-    assert checked.counts == {"sessions": 1, "messages": 6, "memory_entries": 1}
+    assert [(count.name, count.rows) for count in checked.counts] == [
+        ("sessions", 1),
+        ("messages", 6),
+        ("memory_entries", 1),
+    ]
     assert (checked.problems, checked.index_faults) == ((), ())
     assert sorted(entry.name for entry in filled.parent.iterdir()) == ["lock", "store.db"]
 
@@ -43,7 +47,7 @@ def test_a_check_beside_a_server_sees_what_was_answered(store, session_id, path)
         store.append_message(session_id, Draft("user", f"word{number}"))
     checked = check(path)
     assert checked.is_sound
-    assert checked.counts["messages"] == 50
+    assert checked.counts[1] == TableCount("messages", 50)
     assert store.append_message(session_id, Draft("user", "x")).id == 51
 
 

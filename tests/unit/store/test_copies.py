@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import threading
 
 import apsw
@@ -221,7 +222,9 @@ def test_a_database_that_cannot_be_opened_is_kept_with_its_log(path, source):
     path.write_text("garbage " * 1000)
     path.with_name("store.db-wal").write_text("a log")
     path.with_name("store.db-shm").write_text("its index")
+    path.chmod(0o644)
     kept = restore(source, path)
+    assert {stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()} == {0o600}
     kept_names = ["store.db.before-restore", "store.db.before-restore-wal"]
     assert names(path.parent) == ["lock", "store.db", *kept_names]
     assert kept.read_text() == "garbage " * 1000
