@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from flue_grpc.agentindex.records import FileKey, Place, Record
+from flue_grpc.agentindex.shortage import is_shortage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -66,7 +67,8 @@ def real_roots(
 def discover(roots: Sequence[RealRoot], known: Known) -> Discovery:
     """Walk all roots, comparing each file with what is ``known`` of it.
 
-    Nothing is opened but directories. One that cannot be read holds nothing.
+    Nothing is opened but directories. One that cannot be read holds nothing; raises
+    OSError when that is for a shortage of ours.
     """
     walk = _Walk(roots, known)
     for root in roots:
@@ -170,8 +172,9 @@ def _entries(path: str) -> Iterator[os.DirEntry[str]]:
     try:
         with os.scandir(path) as entries:
             yield from entries
-    except OSError:
-        return
+    except OSError as error:
+        if is_shortage(error):
+            raise
 
 
 def _is_plain(name: str) -> bool:

@@ -14,6 +14,7 @@ from flue_grpc.agentindex.ledgers import FreshLedger
 from flue_grpc.agentindex.opening import open_transcript
 from flue_grpc.agentindex.parsing import Start, anchor_at, parse
 from flue_grpc.agentindex.records import Entry
+from flue_grpc.agentindex.shortage import is_shortage
 from flue_grpc.errors import CancelledError, TranscriptNotFoundError
 from flue_grpc.limits import SWEEP_READ_BYTES
 
@@ -63,7 +64,8 @@ class Intake:
     def take(self, found: Found, previous: Entry | None) -> Draft | None:
         """Parse ``found``; None when it cannot be read. ``previous`` is of the same path.
 
-        Raises apsw.Error when a large draft cannot be spilled, and what ``pace`` raises.
+        Raises apsw.Error when a large draft cannot be spilled, OSError for a shortage of
+        ours, and what ``pace`` raises.
         """
         try:
             with open_transcript(found.path, found.place.root) as opened:
@@ -71,7 +73,9 @@ class Intake:
                 if start is not None and previous is not None:
                     return self._parse(found, opened, start, self._append(previous))
                 return self._parse(found, opened, self._fresh(found), self._anew(previous))
-        except (TranscriptNotFoundError, OSError):
+        except (TranscriptNotFoundError, OSError) as error:
+            if is_shortage(error):
+                raise OSError("transcripts cannot be opened for a while") from error
             return None
         except (apsw.Error, CancelledError):
             raise

@@ -56,7 +56,8 @@ class LocalSweep:
     def run(self, dirty: Sequence[Found], gone: Sequence[Entry], rest: float = 0.0) -> None:
         """Take in all of ``dirty``, drop what is ``gone``.
 
-        ``rest`` is how many seconds to sleep after some lines, for calls to go on.
+        ``rest`` is how many seconds to sleep after some lines, for calls to go on. Raises
+        OSError for a shortage of ours; what was stored before stays.
         """
         self._rest = rest
         try:
@@ -70,6 +71,9 @@ class LocalSweep:
                     return  # the file was made anew: all of it is dirty now
         except CancelledError:
             self._roll_back()
+        except OSError:
+            self._roll_back()
+            raise
         except apsw.Error as error:
             self._roll_back()
             self._recover(error)

@@ -46,12 +46,21 @@ def main() -> None:
     os.nice(WORKER_NICE)
     with closing(connect_writer(Path(os.fsdecode(order.index)))) as db:
         if order.task == "sweep":
-            _Sweep(order, db).run()
-            _report(WorkerReport(is_swept=True))
+            _sweep(order, db)
             return
         entries = list(index_rows.load_entries(db))
         for follower in followers.FOLLOWERS:
             follower.fill(db, entries, _ADAPTERS, _go_on)
+
+
+def _sweep(order: WorkerOrder, db: apsw.Connection) -> None:
+    try:
+        _Sweep(order, db).run()
+    except OSError as error:
+        # Says that the file read last is not to blame.
+        _report(WorkerReport())
+        sys.exit(f"the sweep worker gives up: {error.strerror or error}")
+    _report(WorkerReport(is_swept=True))
 
 
 class _Sweep:

@@ -133,6 +133,9 @@ class Sweeper:
             self._wake.clear()
             try:
                 self._work()
+            except OSError as error:
+                # Not the whole of it: that may name a transcript.
+                _log.warning("a sweep failed: %s", error.strerror or error)
             except Exception:  # noqa: BLE001 - the list stays, and the next poke tries again
                 _log.exception("a sweep failed")
 
