@@ -258,13 +258,21 @@ class _Call:
                 if not opened.has_revision(target.summary.revision):
                     return ()
                 file = TranscriptFile(opened, self.cancel)
-                line = OnwardReader(file, place.offset).next(limits.LINE_BYTES + 1)
+                line = _line_at(file, place.offset)
                 self.scanned += file.bytes_read
         except (OSError, TranscriptNotFoundError):
             return ()
-        if line is None:
-            return ()
-        return target.adapter.messages(line.data, line.offset, target.context)[0]
+        return target.adapter.messages(line, place.offset, target.context)[0]
+
+
+def _line_at(file: TranscriptFile, offset: int) -> bytes:
+    """Return the line at ``offset``, reading little more than that; empty when there is none."""
+    head = file.read(offset, limits.HIT_READ_BYTES)
+    end = head.find(b"\n")
+    if end >= 0:
+        return head[:end]
+    line = OnwardReader(file, offset).next(limits.LINE_BYTES + 1)
+    return b"" if line is None else line.data
 
 
 @contextmanager
