@@ -30,17 +30,17 @@ from tests.torture.changing_home import ChangingHome  # noqa: E402 - found by th
 
 SAMPLE_SECONDS = 2.0
 CHANGE_SECONDS = 0.1
-LIVES = 3
 
 
 def main():
     parser = argparse.ArgumentParser(prog="soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--lives", type=int, default=3)
     parser.add_argument("--keep-log", type=Path)
     arguments = parser.parse_args()
     base = Path(tempfile.mkdtemp(prefix="flue-soak"))
     try:
-        faults = soak(base, arguments.minutes * 60)
+        faults = soak(base, arguments.minutes * 60, arguments.lives)
         if arguments.keep_log:
             shutil.copy(base / "log", arguments.keep_log)
     finally:
@@ -49,7 +49,7 @@ def main():
     return 1 if faults else 0
 
 
-def soak(base, seconds):
+def soak(base, seconds, lives):
     """Return the faults; tell the figures on the way."""
     home = ChangingHome(base, seed=1)
     home.fill(100)
@@ -65,8 +65,8 @@ def soak(base, seconds):
     load.start()
     others.start()
     try:
-        for life in range(1, LIVES + 1):
-            lines, wrong = judge(life, live(process, load, seconds / LIVES))
+        for life in range(1, lives + 1):
+            lines, wrong = judge(life, live(process, load, seconds / lives))
             say("\n".join(lines))
             faults += wrong
             process.end(signal.SIGTERM if life % 2 else signal.SIGKILL)
