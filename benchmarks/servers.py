@@ -18,7 +18,7 @@ from flue.agentindex.v1 import agent_index_pb2, agent_index_pb2_grpc
 from flue.store.v1 import store_pb2_grpc
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 OPTIONS = [("grpc.max_receive_message_length", 36 << 20), ("grpc.use_local_subchannel_pool", 1)]
 _WAIT_SECONDS = 600.0
@@ -73,12 +73,13 @@ def product(
     *arguments: str,
     data: Path | None = None,
     environment: dict[str, str] | None = None,
+    program: Sequence[str] = ("-m", "flue_grpc"),
 ) -> Iterator[Product]:
     """Serve ``home`` on a temporary Unix socket; ``arguments`` go to the server."""
     with tempfile.TemporaryDirectory(prefix="flue-b") as temporary:
         directory = data or Path(temporary) / "data"
         address = f"unix:{temporary}/s"
-        command = [sys.executable, "-m", "flue_grpc", "serve", "--listen", address]
+        command = [sys.executable, *program, "serve", "--listen", address]
         command += ["--home", str(home), "--data-dir", str(directory), "--access-log", "off"]
         with process([*command, *arguments], environment) as running:
             started = Product(running, address)

@@ -16,11 +16,11 @@ import msgspec
 T = TypeVar("T")
 
 
-class Cursor(msgspec.Struct, frozen=True, array_like=True):
+class Cursor(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Base of every list's cursor: plain numbers, strings and None, no path."""
 
 
-class Placed(msgspec.Struct, Generic[T], frozen=True):
+class Placed(msgspec.Struct, Generic[T], frozen=True, gc=False):
     """One item and the cursor of the place just after it."""
 
     item: T

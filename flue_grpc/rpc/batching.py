@@ -1,8 +1,8 @@
 """Groups the items of a list into responses (contract rule 1).
 
 The first response is small and leaves as soon as its items are there; later
-ones double while they stay small and quick, toward 64 KiB, and halve when they
-come out large. A response passes 1 MiB only with a single item in it.
+ones grow toward 64 KiB while they stay small and quick, at most twofold, and
+halve when they come out large. A response passes 1 MiB only with a single item in it.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class _Filling(Generic[T, R]):
     @property
     def is_at_limit(self) -> bool:
         """Whether the call may have no more items."""
-        return self._left == 0
+        return len(self._items) == self._left
 
     def add(self, item: T, cursor: Cursor) -> bool:
         """Add an item; False when it would pass 1 MiB and has to come in the next response."""
@@ -162,7 +162,6 @@ class _Filling(Generic[T, R]):
             self.is_full = True
         self._bytes = total
         self._cursor = cursor
-        self._left -= 1
         self._room -= 1
         if not self._room:
             self.is_full = True
@@ -183,6 +182,7 @@ class _Filling(Generic[T, R]):
     def take(self, *, is_last: bool = False) -> Batch[R]:
         """Hand over what is held; the size of the next response follows from it."""
         self._adapt()
+        self._left -= len(self._items)
         return Batch(self._response, self._cursor, is_last, self._scanned)
 
     def stop(self, stop: Stop) -> Batch[R]:
@@ -197,7 +197,8 @@ class _Filling(Generic[T, R]):
         if self._bytes > 2 * limits.BATCH_TARGET_BYTES:
             self._target = max(1, self._target // 2)
             return
-        is_small = 2 * self._bytes <= limits.BATCH_TARGET_BYTES
+        is_small = self._bytes < limits.BATCH_TARGET_BYTES
         is_quick = self._clock() - self._since <= limits.BATCH_QUICK_SECONDS
         if self.is_full and is_small and is_quick:
-            self._target = min(self._target * 2, limits.BATCH_MAX_ITEMS)
+            fitting = self._target * limits.BATCH_TARGET_BYTES // max(self._bytes, 1)
+            self._target = min(self._target * 2, fitting, limits.BATCH_MAX_ITEMS)

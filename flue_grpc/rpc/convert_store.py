@@ -6,7 +6,7 @@ saves a copy, and return an upper bound of its serialised size.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from flue_grpc.rpc.sizes import SCALARS_BYTES, TEXT_BYTES, text_bytes
 from flue_grpc.store.values import Draft, ToolCall
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     Messages = RepeatedCompositeFieldContainer[store_pb2.Message]
     Entries = RepeatedCompositeFieldContainer[store_pb2.MemoryEntry]
     Results = RepeatedCompositeFieldContainer[store_pb2.SearchResult]
+
+_USUAL_BYTES: Final = 64  # tags, lengths, id, role and time of a message that has no more
 
 
 def set_time(target: Timestamp, microseconds: int) -> None:
@@ -56,7 +58,7 @@ def fill_message(target: store_pb2.Message, message: Message) -> int:
     created_at = target.created_at
     created_at.seconds = seconds
     created_at.nanos = rest * 1000
-    size = SCALARS_BYTES + 4 * (len(message.session_id) + len(message.role))
+    size = _USUAL_BYTES + 4 * len(message.session_id)
     size += len(content) if content.isascii() else len(content.encode())
     if (
         message.tool_calls
@@ -78,7 +80,7 @@ def _fill_rest(target: store_pb2.Message, message: Message) -> int:
     target.truncated = message.truncated
     target.images.extend(message.images)
     texts = (message.provider, message.tool_call_id, message.name, *message.images)
-    size = text_bytes(*texts) + len(message.images) * TEXT_BYTES
+    size = SCALARS_BYTES + text_bytes(*texts) + len(message.images) * TEXT_BYTES
     return size + sum([_add_tool_call(target, call) for call in message.tool_calls])
 
 

@@ -63,9 +63,13 @@ def message(row: Row) -> Message:
         decode_tool_calls(calls) if calls else (),
         call_id,
         name,
-        ("",) * images if type(images) is int else decode_images(images),
+        _images(images) if images else (),
         created_at,
     )
+
+
+def _images(column: str | int) -> tuple[str, ...]:
+    return decode_images(column) if isinstance(column, str) else ("",) * column
 
 
 def row_size(row: Row) -> int:

@@ -68,7 +68,7 @@ class Draft(msgspec.Struct, frozen=True):
     images: tuple[str, ...] = ()
 
 
-class Message(msgspec.Struct, frozen=True):
+class Message(msgspec.Struct, frozen=True, gc=False):
     """One stored message; ``truncated`` only in a search window."""
 
     id: int

@@ -82,9 +82,9 @@ def test_a_small_rest_needs_no_response_of_its_own(limit, expected):
     assert sizes(run(placed(400), limit)) == expected
 
 
-def test_responses_stop_growing_at_half_of_the_target():
+def test_responses_grow_to_what_fits_the_target():
     found = run(placed(400, size=2000))
-    assert sizes(found)[:4] == [10, 20, 20, 20]
+    assert sizes(found)[:4] == [10, 20, 32, 32]
 
 
 def test_slow_responses_do_not_grow():
