@@ -22,7 +22,10 @@ def run_one(name: str, transport: str, files: list[str]) -> list[Result]:
     except MissingToolchainError as error:
         return [Result(name, transport, "*", missing_outcome(), str(error))]
     with running_server(transport) as server:
-        return list(run_client(name, command, server, files))
+        results = list(run_client(name, command, server, files))
+        if any(result.outcome == FAILED for result in results):
+            sys.stderr.write(server.faults())
+    return results
 
 
 def main() -> int:

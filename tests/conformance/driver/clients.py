@@ -123,7 +123,8 @@ def run_client(
         "run": f"{name}-{server.transport}",
         "transport": server.transport,
     }
-    arguments = [part for flag, value in flags.items() for part in (f"--{flag}", value)]
+    # A token may begin with a dash.
+    arguments = [f"--{flag}={value}" for flag, value in flags.items()]
     done = subprocess.run(
         [*command, *arguments, *files],
         capture_output=True,

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[3]
 SCENARIOS = Path(__file__).resolve().parents[1]
 TRANSPORTS = ("unix", "tcp")
+FAULT = " ERROR "
+FAULT_LINES = 60
 LISTENS = "flue-grpc listens on "
 STOP_SECONDS = 30
 
@@ -34,6 +36,12 @@ class RunningServer:
     home: Path
     token: str = ""
     ca: str = ""
+
+    def faults(self) -> str:
+        """Give the end of the server's log from its first fault on."""
+        lines = (self.home.parent / "server.log").read_text().splitlines(keepends=True)
+        first = next((n for n, line in enumerate(lines) if FAULT in line), len(lines))
+        return "".join(lines[first : first + FAULT_LINES])
 
 
 @contextmanager

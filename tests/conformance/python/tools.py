@@ -22,14 +22,20 @@ if TYPE_CHECKING:
 PACKAGES = {"Store": "flue.store.v1", "AgentIndex": "flue.agentindex.v1"}
 CAMEL = re.compile("_([a-z])")
 CODES = {code.value[0]: code.name for code in grpc.StatusCode}
+MOST_REPEATS = 20  # a process for each call takes its time
 
 # A command that has ended is all there is to see of it: nothing to interrupt.
 LIVE = {"break_after", "until", "when_caught_up", "append", "write", "remove"}
 
 
 def needs(features: set[str], steps: list[dict[str, Any]]) -> bool:
-    """Say whether some step has one of these fields."""
-    return any(features & step.keys() or needs(features, step.get("steps", [])) for step in steps)
+    """Say whether some step has one of these fields, or starts too many commands."""
+    return any(
+        features & step.keys()
+        or step.get("repeat", 0) > MOST_REPEATS
+        or needs(features, step.get("steps", []))
+        for step in steps
+    )
 
 
 class Tool(Protocol):
