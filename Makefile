@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help venv serve test unit lint format generate lock audit licences build conformance torture soak fuzz
+.PHONY: help venv serve test unit lint format generate lock audit licences build conformance bench bench-quick bench-peers torture soak fuzz
 
 PY := .venv/bin/python
 
@@ -52,6 +52,15 @@ audit: venv ## Look the locked dependencies up in the advisory database
 
 licences: venv ## List the licences of what users install in docs/licences.md
 	@$(PY) scripts/licences
+
+bench: venv ## Measure every target, or ONLY=P7,P8, against its floor
+	@$(PY) benchmarks --only "$(ONLY)" $(ARGS)
+
+bench-quick: venv ## Measure with small sizes, in under two minutes
+	@$(PY) benchmarks --quick --only "$(ONLY)" $(ARGS)
+
+bench-peers: venv ## Install the alternatives below .cache and measure them beside the product
+	@scripts/bench-peers $(ARGS)
 
 build: venv ## Make the wheel and the source distribution in dist/
 	@$(PY) -m build

@@ -43,7 +43,7 @@ def main() -> int:
     asked = parser.parse_args()
     work = asked.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
-    scale = Scale("quick", 3, work) if asked.quick else Scale("full", 7, work)
+    scale = Scale("quick", 2, work) if asked.quick else Scale("full", 7, work)
     figures = list(run(targets(asked.only), scale))
     print(report.table(figures))
     report.write(asked.json, scale, figures)

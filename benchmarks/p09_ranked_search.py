@@ -30,7 +30,7 @@ _MATCH = "from ranked_index where ranked_index match ?"
 
 def measure(scale: Scale) -> Iterator[Figure]:
     """Yield the latencies of rare and of common words; the index is kept between runs."""
-    messages = scale.pick(1_000_000, 100_000)
+    messages = scale.pick(1_000_000, 20_000)
     path = ranked_home(scale.work, messages)
     directory = scale.work / f"{path.name}-index"
     settings = IndexSettings(home=str(path), directory=directory, sweep_interval=3600)

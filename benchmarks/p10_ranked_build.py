@@ -37,7 +37,7 @@ class _Sizes:
 
 def measure(scale: Scale) -> Iterator[Figure]:
     """Yield speed and size for both kinds of text."""
-    messages = scale.pick(100_000, 20_000)
+    messages = scale.pick(100_000, 5_000)
     plain = texts("ascii")
     ascii_texts = [plain() for _ in range(messages)]
     for script, (speed, part) in _GOALS.items():
