@@ -116,3 +116,23 @@ def test_junk_is_read_as_nothing(tool, junk):
     reading = Reading(tool)
     reading.feed(junk)
     reading.check_laws()
+
+
+def test_keys_of_a_ledger_are_signed_and_fit_a_column():
+    usage = {"usage": {"output_tokens": 1, "output": 1}, "role": "assistant"}
+    claude = [
+        {"type": "assistant", "requestId": f"r{n}", "isSidechain": n > 40, "message": usage}
+        for n in range(50)
+    ]
+    codex = [
+        {
+            "type": "token_usage_record",
+            "payload": {"turn_id": f"t{n}", "turn_token_usage": usage["usage"]},
+        }
+        for n in range(50)
+    ]
+    pi = [{"type": "message", "id": f"e{n}", "message": usage} for n in range(50)]
+    for tool, lines in {"claude": claude, "codex": codex, "pi": [{"type": "session"}, *pi]}.items():
+        keys = Reading(tool, *lines).ledger.entries
+        assert len(keys) >= 50
+        assert -(2**63) <= min(keys) < 0 < max(keys) < 2**63

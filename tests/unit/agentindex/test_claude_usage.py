@@ -163,12 +163,16 @@ def test_usage_of_a_wrong_type_is_no_usage(value):
 
 
 def test_a_sum_stays_below_64_bits_and_the_lines_agree():
+    big = usage(BIG, BIG, BIG, BIG)
+    reading = Reading("claude", response("r1", "m1", big), response("r2", "m2", usage(1, 2, 3, 4)))
+    reading.check_laws()
+    assert reading.tokens == (BIG, BIG, BIG, BIG)
+    assert reading.added == [(BIG, BIG, BIG, BIG)]
     reading = Reading(
-        "claude", response("r1", "m1", usage(BIG, 1)), response("r2", "m2", usage(BIG, 1))
+        "claude", response("r1", "m1", usage(BIG, 1, 5, 6)), response("r2", "m2", big)
     )
     reading.check_laws()
-    assert reading.tokens == (BIG, 2, 0, 0)
-    assert reading.added == [(BIG, 1, 0, 0), (0, 1, 0, 0)]
+    assert reading.added == [(BIG, 1, 5, 6), (0, BIG - 1, BIG - 5, BIG - 6)]
 
 
 def test_only_the_assistant_uses_tokens():

@@ -260,6 +260,7 @@ def test_events_stand_in_for_messages_that_are_nowhere():
     assert (summary.message_count, summary.prompt_count, summary.tool_call_count) == (3, 1, 1)
     assert (summary.started_at, summary.ended_at) == (EIGHT + 10**6, EIGHT + 3 * 10**6)
     assert reading.messages[1].model == "m-1"
+    assert [usage.model for usage in reading.usage] == ["", "m-1", "m-1"]
     assert reading.adapter.context(reading.state) == Context("m-1", mirror=True)
 
 

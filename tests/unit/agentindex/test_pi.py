@@ -115,6 +115,10 @@ SKILL = '<skill name="x" location="/s">\nbody\n</skill>'
         (message("user", f"{SKILL}\n\nuse it"), [("system", SKILL), ("user", "use it")]),
         (message("user", ["bare", None, 7, text(""), text(5)]), [("user", "bare")]),
         (message("assistant", "old"), [("assistant", "old")]),
+        (
+            message("assistant", [IMAGE, {"type": "document"}, {"type": "other", "text": "x"}]),
+            [("assistant", "[image]"), ("assistant", "[document]")],
+        ),
         (message("assistant", [{"type": "thinking", "thinking": "x", "redacted": True}]), []),
         (
             message("assistant", [], stopReason="aborted", errorMessage="stopped"),
