@@ -20,7 +20,7 @@ import apsw
 from flue_grpc.agentindex.worker_messages import WorkerOrder
 from flue_grpc.agentindex.worker_process import WorkerProcess
 from flue_grpc.errors import CancelledError
-from flue_grpc.limits import BACKGROUND_SLICE_SECONDS, WORKER_NICE
+from flue_grpc.limits import BACKGROUND_SLICE_SECONDS, FOLLOW_WORKER_BYTES, WORKER_NICE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -50,7 +50,7 @@ class Background:
         self._adapters = adapters
         self._file = file
         self._catalog = catalog
-        self._worker_bytes = worker_bytes
+        self._worker_bytes = min(worker_bytes, FOLLOW_WORKER_BYTES)
         self._on_damage = on_damage
         self._wake = Event()
         self._stopping = Event()

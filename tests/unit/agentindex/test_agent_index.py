@@ -69,7 +69,7 @@ def open_index(home):
 
 def settled(index):
     index.poke()
-    wait_until(lambda: not index.building)
+    wait_until(lambda: not (index.building or index.lags))
     return index
 
 
@@ -346,7 +346,7 @@ class TestReadOnly:
 
     def test_files_are_only_ever_opened_for_reading(self, home, open_index, monkeypatch):
         work = Work(monkeypatch, home.path)
-        index = settled(open_index())
+        index = settled(open_index(ranked=False))
         page(index, "pi", PI)
         assert len(work.opened) == 5
 
