@@ -179,6 +179,7 @@ EVENT_GROUP_MS: Final = 100  # a group waits no longer: well below the latency o
 EVENT_CHECK_MS: Final = 200  # between looks whether a root appeared or vanished
 EVENT_DOUBT_SECONDS: Final = 60.0  # then a sweep finds what events may have missed
 EVENT_RENEW_SECONDS: Final = 600.0  # of one watcher; making it tells whether watches ran out
+EVENT_RENEW_SECONDS: Final = 600.0  # of one watcher; making it tells whether watches ran out
 EVENT_RETRY_SECONDS: Final = 60.0  # polling tries for file events again
 POLL_SECONDS: Final = 0.1  # between looks at followed files, where there are no events
 POLL_SWEEP_SECONDS: Final = 2.0  # between sweeps, where there are no events

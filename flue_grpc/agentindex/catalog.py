@@ -109,6 +109,20 @@ class Catalog:
         """Return the files that are not among ``paths``."""
         return [entry for path, entry in self._entries.items() if path not in paths]
 
+    def below(self, folders: Iterable[str]) -> tuple[str, ...]:
+        """Return the paths of all files below ``folders``; names of files are none."""
+        wanted = [folder for folder in folders if folder not in self._entries]
+        if not wanted:
+            return ()
+        with self._lock:
+            paths = sorted(self._entries)
+        below: list[str] = []
+        for folder in wanted:
+            # The character behind "/" is "0".
+            span = slice(bisect_left(paths, f"{folder}/"), bisect_left(paths, f"{folder}0"))
+            below += paths[span]
+        return tuple(below)
+
     def distrust(self, paths: Iterable[str] | None = None) -> None:
         """Take files, or all of them, for unknown: the next sweep reads them again."""
         if paths is None:

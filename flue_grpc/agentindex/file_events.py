@@ -1,27 +1,32 @@
 """Hearing of changed transcripts: from the kernel, or by looking where it tells nothing.
 
-The kernel's watches may run out and some file systems tell of no change; then the
-followed files are looked at often, all others by sweeps. Either way sweeps go on in
-the background, so an event that was lost is late and not missing.
+The kernel's watches may run out, its queue may overflow, and some file systems tell of
+no change. So the followed files are looked at often in any case, and all others by
+sweeps now and then: an event that was lost is late and not missing.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import stat
 import time
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Final, Literal
 
 from flue_grpc import limits
+from flue_grpc.agentindex.watched_folders import files_below, watched_folders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from flue_grpc.agentindex.followed_files import FollowedFiles
+    from flue_grpc.agentindex.watched_folders import WatchedFolders
 
 Mode = Literal["off", "events", "polling"]
+Standing = dict[str, tuple[int, int]]
+"""The roots that are there, with the device and inode of each."""
 
 _log = logging.getLogger(__name__)
 _MOUNTS: Final = Path("/proc/self/mounts")
@@ -39,17 +44,19 @@ class FileEvents:
 
     def __init__(
         self,
-        directories: Sequence[str],
+        directories: Callable[[], Sequence[str]],
         followed: FollowedFiles,
         on_paths: Callable[[Iterable[str]], None],
         on_doubt: Callable[[], None],
     ) -> None:
-        """Be ready; ``directories`` are real paths and may be missing for now."""
+        """Be ready; ``directories`` are real paths, may be missing, and may change."""
         self._directories = directories
         self._followed = followed
         self._on_paths = on_paths
         self._on_doubt = on_doubt
         self._stopping = Event()
+        self._look_at = 0.0
+        self._doubt_at = 0.0
         self._thread = Thread(target=self._run, name="file-events", daemon=True)
         self.mode: Mode = "off"
         self.reason = ""
@@ -66,53 +73,58 @@ class FileEvents:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            present = [path for path in self._directories if Path(path).is_dir()]
             try:
-                self._listen_or_poll(present)
+                self._listen_or_poll(self._standing())
             except Exception:  # noqa: BLE001 - a thread that ended would make every event late
                 _log.exception("listening to file events failed; it begins again")
                 self._stopping.wait(limits.POLL_SWEEP_SECONDS)
 
-    def _listen_or_poll(self, present: Sequence[str]) -> None:
-        silent = next((path for path in present if _is_silent(path)), None)
-        if silent is not None:
-            self._poll("the file system tells of no changes", present)
+    def _standing(self) -> Standing:
+        looks = ((path, _identity(path)) for path in self._directories())
+        return {path: identity for path, identity in looks if identity is not None}
+
+    def _listen_or_poll(self, standing: Standing) -> None:
+        if any(map(_is_silent, standing)):
+            self._poll("the file system tells of no changes", standing)
             return
         try:
-            self._listen(present)
-        except OSError as error:
-            if present == [path for path in present if Path(path).is_dir()]:
-                self._poll(error.strerror or "the watch limit is reached", present)
+            self._listen(standing)
+        except FileNotFoundError:
+            self._stopping.wait(limits.EVENT_CHECK_MS / 1000)  # it vanished while we looked
+        except (OSError, RuntimeError, ValueError) as error:
+            # watchfiles has no error of its own where the system refuses a watcher.
+            self._poll(_reason(error), standing)
 
-    def _listen(self, present: Sequence[str]) -> None:
-        """Hand events over until a directory appears or vanishes, or for a minute or so.
+    def _listen(self, standing: Standing) -> None:
+        """Hand events over until a directory appears or vanishes, or for some minutes.
 
-        Raises OSError.
+        Raises OSError, RuntimeError or ValueError when there is nothing to listen with.
         """
-        if not present:
+        if not standing:
             self._enter("events", "")
             while not self._stopping.wait(limits.EVENT_CHECK_MS / 1000):
-                if self._has_moved(present):
+                if self._standing():
                     return
             return
-        is_sure = False
-        doubt_at = time.monotonic() + limits.EVENT_DOUBT_SECONDS
-        for paths in self._batches(present):
-            if self._enter("events", "") or not is_sure:
-                # Only now is it certain that the kernel watches: before, all may have changed.
-                self._on_doubt()
-                is_sure = True
-            if paths:
-                self._tell(paths)
-            elif self._has_moved(present) or time.monotonic() >= doubt_at:
+        folders = watched_folders(standing)
+        renewal = time.monotonic() + limits.EVENT_RENEW_SECONDS
+        self._doubt_at = 0.0  # all may have changed before the kernel begins to watch
+        for paths in self._batches(folders):
+            self._enter("events", "")
+            self._doubt(limits.EVENT_DOUBT_SECONDS)
+            has_new_folder = self._tell(paths)
+            self._look(limits.EVENT_CHECK_MS / 1000)
+            is_outdated = has_new_folder and not folders.is_recursive
+            if is_outdated or self._standing() != standing or time.monotonic() >= renewal:
                 return
 
-    def _batches(self, present: Sequence[str]) -> Iterator[list[str]]:
+    def _batches(self, folders: WatchedFolders) -> Iterator[list[str]]:
         from watchfiles import watch  # noqa: PLC0415 - never delays the start
 
         changes = watch(
-            *present,
+            *folders.paths,
             watch_filter=None,
+            recursive=folders.is_recursive,
             debounce=limits.EVENT_GROUP_MS,
             step=limits.EVENT_STEP_MS,
             stop_event=self._stopping,
@@ -125,34 +137,50 @@ class FileEvents:
         for batch in changes:
             yield [path for _, path in batch]
 
-    def _tell(self, paths: Iterable[str]) -> None:
-        """Name files alone: of a directory that appeared, those that are in it by now."""
+    def _tell(self, paths: Iterable[str]) -> bool:
+        """Name files alone: of a directory that appeared, those that are in it by now.
+
+        Return whether there is one.
+        """
         files: list[str] = []
+        has_new_folder = False
         for path in paths:
-            if Path(path).is_dir():
-                files.extend(_files_below(path))
+            if _is_folder(path):
+                has_new_folder = True
+                files.extend(files_below(path))
             else:
                 files.append(path)
-        self._on_paths(files)
+        if files:
+            self._on_paths(files)
+        return has_new_folder
 
-    def _poll(self, reason: str, present: Sequence[str]) -> None:
+    def _poll(self, reason: str, standing: Standing) -> None:
         """Look at the followed files often and sweep now and then, for a minute or so."""
         if self._enter("polling", reason):
             _log.warning("no file events, looking at the files instead: %s", reason)
         until = time.monotonic() + limits.EVENT_RETRY_SECONDS
-        sweep_at = 0.0
+        self._doubt_at = 0.0
         while time.monotonic() < until and not self._stopping.wait(limits.POLL_SECONDS):
+            self._look(0.0)
+            self._doubt(limits.POLL_SWEEP_SECONDS)
+            if self._standing() != standing:
+                return
+
+    def _look(self, interval: float) -> None:
+        """Look at the followed files, unless that was done within ``interval`` seconds."""
+        now = time.monotonic()
+        if now >= self._look_at:
+            self._look_at = now + interval
             changed = self._followed.changed()
             if changed:
                 self._on_paths(changed)
-            if time.monotonic() >= sweep_at:
-                self._on_doubt()
-                sweep_at = time.monotonic() + limits.POLL_SWEEP_SECONDS
-            if self._has_moved(present):
-                return
 
-    def _has_moved(self, present: Sequence[str]) -> bool:
-        return any(Path(path).is_dir() != (path in present) for path in self._directories)
+    def _doubt(self, interval: float) -> None:
+        """Have everything swept, unless that was done within ``interval`` seconds."""
+        now = time.monotonic()
+        if now >= self._doubt_at:
+            self._doubt_at = now + interval
+            self._on_doubt()
 
     def _enter(self, mode: Mode, reason: str) -> bool:
         is_new = (mode, reason) != (self.mode, self.reason)
@@ -160,10 +188,26 @@ class FileEvents:
         return is_new
 
 
-def _files_below(directory: str) -> Iterator[str]:
-    for folder, _, names in os.walk(directory):
-        for name in names:
-            yield os.path.join(folder, name)  # noqa: PTH118 - a walk of many names
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = Path(path).stat()
+    except (OSError, ValueError):
+        return None
+    return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else None
+
+
+def _is_folder(path: str) -> bool:
+    """Whether it is a directory itself; a link to one is none (behaviour B2)."""
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or "the watch limit is reached"
+    return str(error)
 
 
 def _is_silent(path: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from threading import Event
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -18,6 +19,7 @@ from flue_grpc.agentindex import pages
 from flue_grpc.agentindex.opening import open_transcript
 from flue_grpc.agentindex.values import Page
 from flue_grpc.errors import CursorGoneError, TranscriptNotFoundError
+from flue_grpc.heartbeat import Heartbeat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,11 +73,13 @@ class Follow:
         self.event = Event()
         self._source = source
         self._tool, self._id = beginning.tool, beginning.id
-        self._offset = beginning.offset
+        self._offset = self._size = beginning.offset
         self._revision = beginning.revision
         self._limit = beginning.limit
         self._given = 0
         self._seam = b""
+        self._heartbeat = Heartbeat()
+        self._lost_at: float | None = None
         self._located = source.locate(self._tool, self._id)
 
     def steps(self, cancel: Cancel) -> Iterator[Step]:
@@ -91,6 +95,7 @@ class Follow:
                 for step in self._while_it_lies_there(cancel, caught_up=caught_up):
                     caught_up = step.caught_up
                     yield step
+                    self._heartbeat.beat()
             if self._is_done():
                 return
             self._find_again(cancel)
@@ -111,12 +116,13 @@ class Follow:
                     yield Step(self._empty(), caught_up=True)
             except TranscriptNotFoundError:
                 return
-            if not self._is_done() and not self._wait(cancel):
+            if not self._is_done() and not self._heartbeat.wait(self.event, cancel):
                 yield Step(self._empty(), caught_up=True)
 
     def _new_pages(self, cancel: Cancel) -> Iterator[Page]:
         """Yield what is new behind the place; take the place behind it."""
         self._check_seam()
+        self._refresh_checkpoints()
         left = self._limit - self._given if self._limit else 0
         read = pages.read_transcript(
             self._located, self._offset, "forward", left, self._revision, cancel
@@ -127,12 +133,23 @@ class Follow:
                 self._given = self._limit  # the next line would pass it
                 return
             self._given += len(page.messages)
-            self._offset, self._revision, eof = page.next, page.revision, page.eof
+            self._offset, self._size = page.next, page.file_size
+            self._revision, eof = page.revision, page.eof
             if page.messages:
                 yield page
         if self._limit and not eof:
             self._given = self._limit
         self._seam = self._read_seam()
+        self._lost_at = None
+
+    def _refresh_checkpoints(self) -> None:
+        """Learn what the index has read since: what lies behind it is parsed at each page."""
+        if self._offset - self._located.checkpoints.end <= limits.FIRST_READ_BYTES:
+            return
+        with suppress(TranscriptNotFoundError):  # that is for the reading to find out
+            located = self._source.locate(self._tool, self._id)
+            if located.path == self._located.path:
+                self._located = located
 
     def _check_seam(self) -> None:
         """Notice that what lies before the place is not what was given."""
@@ -142,33 +159,47 @@ class Follow:
     def _read_seam(self) -> bytes:
         start = max(0, self._offset - _SEAM_BYTES)
         with open_transcript(self._located.path, self._located.root) as opened:
-            return os.pread(opened.fd, self._offset - start, start)
-
-    def _wait(self, cancel: Cancel) -> bool:
-        """Wait for an event; False when it is time for a heartbeat."""
-        came = self.event.wait(limits.HEARTBEAT_SECONDS)
-        cancel.check()
-        return came
+            try:
+                return os.pread(opened.fd, self._offset - start, start)
+            except OSError as error:
+                raise TranscriptNotFoundError("the transcript cannot be read") from error
 
     def _empty(self) -> Page:
         offset = self._offset
-        return Page((), offset, offset, eof=True, file_size=offset, revision=self._revision)
+        return Page((), offset, offset, eof=True, file_size=self._size, revision=self._revision)
 
     def _find_again(self, cancel: Cancel) -> None:
-        """Wait a moment for a file that was moved to turn up; raise when it does not."""
-        until = time.monotonic() + limits.MOVED_SECONDS
+        """Wait a moment for a file that was moved to turn up; raise when it does not.
+
+        The moment lasts until the file is read again: one that can be opened and not
+        read is lost as well.
+        """
+        if self._lost_at is None:
+            self._lost_at = time.monotonic()
+        elif self._is_long_lost():
+            raise TranscriptNotFoundError("the transcript cannot be read")
+        else:
+            self._rest(cancel)
         self._source.refresh_all()
         while not self._is_found():
-            if time.monotonic() >= until:
-                raise TranscriptNotFoundError("there is no such transcript")
-            self.event.wait(limits.POLL_SECONDS)
-            self.event.clear()
-            cancel.check()
+            self._rest(cancel)
 
     def _is_found(self) -> bool:
+        """Look where the index has it now; raise when it is lost for too long."""
         try:
             self._located = self._source.locate(self._tool, self._id)
             open_transcript(self._located.path, self._located.root).close()
         except TranscriptNotFoundError:
+            if self._is_long_lost():
+                raise
             return False
         return True
+
+    def _is_long_lost(self) -> bool:
+        lost_at = self._lost_at
+        return lost_at is not None and time.monotonic() - lost_at >= limits.MOVED_SECONDS
+
+    def _rest(self, cancel: Cancel) -> None:
+        self.event.wait(limits.POLL_SECONDS)
+        self.event.clear()
+        cancel.check()

@@ -60,18 +60,21 @@ class FollowedFiles:
         self.wake(paths)
 
     def changed(self) -> list[str]:
-        """Look at every followed file; return those that differ from the last time."""
+        """Look at every followed file; return those that differ from the last time.
+
+        One that was not looked at before is among them: its follower may have read it
+        a moment before it changed.
+        """
         with self._lock:
             paths = list(self._events)
         looks = {path: _look(path) for path in paths}
         with self._lock:
-            changed = [
-                path
-                for path, look in looks.items()
-                if path in self._events and self._looks.get(path, look) != look
-            ]
-            self._looks.update((path, look) for path, look in looks.items() if path in self._events)
-        return changed
+            followed = {path: look for path, look in looks.items() if path in self._events}
+            before = self._looks
+            self._looks = followed
+        return [
+            path for path, look in followed.items() if path not in before or before[path] != look
+        ]
 
 
 def _look(path: str) -> Look | None:

@@ -5,6 +5,7 @@ Calls read what is in memory and in the index file; none of them waits for a swe
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Self
 
 from flue_grpc.agentindex import followers, pages
@@ -70,7 +71,7 @@ class AgentIndex:
                 self._sweeper.mend,
             )
             self._events = FileEvents(
-                self.directories, self.followed, self.refresh, self._look_everywhere
+                lambda: self.directories, self.followed, self.refresh, self._look_everywhere
             )
         except BaseException:
             self._file.close()
@@ -148,6 +149,9 @@ class AgentIndex:
     def refresh(self, paths: Iterable[str]) -> None:
         """Look at files that were seen to change, at once and without a whole sweep."""
         seen = tuple(paths)
+        # Of a directory that was renamed or removed the system names no file.
+        lost = [path for path in seen if not os.path.lexists(path)]
+        seen += self._catalog.below(lost)
         self.followed.wake(seen)
         self._sweeper.refresh(seen)
 

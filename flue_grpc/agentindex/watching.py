@@ -8,6 +8,7 @@ import msgspec
 
 from flue_grpc import limits
 from flue_grpc.agentindex.values import Summary
+from flue_grpc.heartbeat import Heartbeat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,6 +55,7 @@ class Watch:
         self._wanted = wanted
         self._subscription = catalog.changes.subscribe()
         self._shown: set[SessionKey] = set()
+        self._heartbeat = Heartbeat()
 
     @property
     def event(self) -> Event:
@@ -70,19 +72,20 @@ class Watch:
             if number % limits.BATCH_MAX_ITEMS == 0:
                 cancel.check()
             yield from self._judge(session.key, session)
+        self._heartbeat.beat()
 
     def wait(self, cancel: Cancel) -> bool:
         """Wait for changes; False when it is time for a heartbeat."""
-        came = self.event.wait(limits.HEARTBEAT_SECONDS)
-        cancel.check()
-        return came
+        return self._heartbeat.wait(self.event, cancel)
 
     def changes(self, cancel: Cancel) -> Iterator[SessionEvent]:
         """Yield what changed since the last time, each session once."""
         changed = self._subscription.take()
         cancel.check()
         for key in changed:
-            yield from self._judge(key, self._catalog.get(key))
+            for event in self._judge(key, self._catalog.get(key)):
+                yield event
+                self._heartbeat.beat()
 
     def _judge(self, key: SessionKey, session: Session | None) -> Iterator[SessionEvent]:
         summary = session.summary if session is not None else None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flue_grpc import limits
 from flue_grpc.errors import SessionNotFoundError
+from flue_grpc.heartbeat import Heartbeat
 from flue_grpc.store.messages import MessageCursor, list_messages
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ class Follow:
         self._readers = readers
         self._subscription = subscription
         self._images: Images = images
+        self._heartbeat = Heartbeat()
         self.place = place
 
     @property
@@ -50,9 +51,8 @@ class Follow:
         for placed in list_messages(self._readers, session_id, self.place, self._images, cancel):
             self.place = MessageCursor(placed.item.id)
             yield placed
+            self._heartbeat.beat()
 
     def wait(self, cancel: Cancel) -> bool:
         """Wait for news; False when it is time for a heartbeat."""
-        came = self.event.wait(limits.HEARTBEAT_SECONDS)
-        cancel.check()
-        return came
+        return self._heartbeat.wait(self.event, cancel)
