@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from flue_grpc.cli import main
+from flue_grpc.config import load
+from flue_grpc.server import Server
 
 FIXTURES = Path(__file__).resolve().parents[1] / "conformance" / "home"
 
@@ -69,6 +72,29 @@ def base(monkeypatch):
 def home(base):
     shutil.copytree(FIXTURES, base / "home")
     return base / "home"
+
+
+@pytest.fixture
+def serving(base):
+    """Serve from this process, while the block runs, on addresses and with settings of choice."""
+
+    @contextmanager
+    def serve(*listen, **settings):
+        flags = {
+            "home": str(base / "home"),
+            "data_dir": str(base / "data"),
+            "listen": list(listen) or [f"unix:{base}/s"],
+            "drain_seconds": "0.2",
+            **settings,
+        }
+        server = Server(load(flags, {"HOME": str(base)}))
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+    return serve
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from contextlib import contextmanager
 
 import grpc
 import pytest
@@ -11,28 +10,9 @@ from cryptography import x509
 
 from flue.store.v1 import store_pb2 as pb
 from flue_grpc.client import CallError, Client, RetryPolicy, Target, connect
-from flue_grpc.config import load
-from flue_grpc.server import Server
 
 PATIENT = RetryPolicy(attempts=200, first_wait=0.01, longest_wait=0.05)
 MIB = 1024 * 1024
-
-
-@contextmanager
-def serving(base, *listen, **settings):
-    flags = {
-        "home": str(base / "home"),
-        "data_dir": str(base / "data"),
-        "listen": list(listen) or [f"unix:{base}/s"],
-        "drain_seconds": "0.2",
-        **settings,
-    }
-    server = Server(load(flags, {"HOME": str(base)}))
-    server.start()
-    try:
-        yield server
-    finally:
-        server.stop()
 
 
 @pytest.fixture
@@ -40,37 +20,37 @@ def target(base):
     return Target(address=f"unix:{base}/s")
 
 
-def test_a_message_larger_than_grpc_takes_by_itself(base, target):
+def test_a_message_larger_than_grpc_takes_by_itself(target, serving):
     content = "x" * (31 * MIB)
-    with serving(base), Client(target) as client:
+    with serving(), Client(target) as client:
         session = client.store.create_session(title="large")
         client.store.append_message(session.id, pb.Message(role="user", content=content))
         [message] = client.store.list_messages(session.id)
     assert message.content == content
 
 
-def test_a_follow_outlives_the_server(base, target):
+def test_a_follow_outlives_the_server(target, serving):
     def say(number):
         with Client(target, retry=PATIENT) as writer:
             writer.store.append_message("ses", pb.Message(role="user", content=str(number)))
 
-    with serving(base), Client(target) as client:
+    with serving(), Client(target) as client:
         client.store.create_session("ses")
         say(1)
     with Client(target, retry=PATIENT) as client:
-        with serving(base):
+        with serving():
             follow = iter(client.store.list_messages("ses", follow=True))
             assert next(follow).content == "1"
             say(2)
             assert next(follow).content == "2"
-        with serving(base):
+        with serving():
             say(3)
             assert next(follow).content == "3"
             follow.close()
 
 
-def test_a_write_waits_for_a_server_that_comes_back(base, target):
-    with serving(base), Client(target) as client:
+def test_a_write_waits_for_a_server_that_comes_back(target, serving):
+    with serving(), Client(target) as client:
         client.store.create_session("ses")
     made = []
     with Client(target, retry=PATIENT) as client:
@@ -79,14 +59,14 @@ def test_a_write_waits_for_a_server_that_comes_back(base, target):
             target=lambda: made.append(client.store.append_message("ses", message))
         )
         writer.start()
-        with serving(base):
+        with serving():
             writer.join(60)
             assert [m.content for m in client.store.list_messages("ses")] == ["while away"]
     assert [m.content for m in made] == ["while away"]
 
 
-def test_many_pages_are_one_list(base, target):
-    with serving(base), Client(target) as client:
+def test_many_pages_are_one_list(target, serving):
+    with serving(), Client(target) as client:
         client.store.create_session("ses")
         drafts = [pb.Message(role="user", content=str(n)) for n in range(1000)]
         for _ in range(3):
@@ -99,8 +79,8 @@ def test_many_pages_are_one_list(base, target):
         assert found.last.next_page_token == ""
 
 
-def test_health(base, target):
-    with serving(base), Client(target) as client:
+def test_health(target, serving):
+    with serving(), Client(target) as client:
         while not client.is_serving():
             pass
         assert client.is_serving("flue.store.v1.Store")
@@ -116,15 +96,15 @@ def test_no_server_fails_after_the_attempts(target):
     assert failure.value.code is grpc.StatusCode.UNAVAILABLE
 
 
-def test_connect_finds_the_default_socket(base, monkeypatch):
+def test_connect_finds_the_default_socket(base, monkeypatch, serving):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(base))
-    with serving(base, f"unix:{base}/flue-grpc/flue.sock"), connect() as client:
+    with serving(f"unix:{base}/flue-grpc/flue.sock"), connect() as client:
         assert list(client.store.list_sessions()) == []
 
 
-def test_tls_with_a_token(base, authority):
+def test_tls_with_a_token(base, authority, serving):
     certificate, key = authority.server().write(base, "server")
-    with serving(base, "127.0.0.1:0", tls_cert=str(certificate), tls_key=str(key)) as server:
+    with serving("127.0.0.1:0", tls_cert=str(certificate), tls_key=str(key)) as server:
         [address] = server.addresses
         token = (base / "data/tokens").read_text().splitlines()[-1].split()[1]
         trusted = {"address": str(address), "root_certificates": authority.certificate}
@@ -136,7 +116,7 @@ def test_tls_with_a_token(base, authority):
             assert failure.value.reason == "UNAUTHENTICATED"
 
 
-def test_mutual_tls(base, authority):
+def test_mutual_tls(base, authority, serving):
     certificate, key = authority.server().write(base, "server")
     (base / "ca.crt").write_bytes(authority.certificate)
     mine = authority.issue("me", x509.DNSName("client.test"))
@@ -146,7 +126,7 @@ def test_mutual_tls(base, authority):
         "tls_client_ca": str(base / "ca.crt"),
         "tls_clients": ["client.test=full"],
     }
-    with serving(base, "127.0.0.1:0", **settings) as server:
+    with serving("127.0.0.1:0", **settings) as server:
         [address] = server.addresses
         target = Target(
             address=str(address),

@@ -1,0 +1,99 @@
+"""Which server a command talks to."""
+
+from __future__ import annotations
+
+import pytest
+
+from flue_grpc.cli import main
+from flue_grpc.client import Client, Target
+
+
+@pytest.fixture
+def marked(base):
+    """Leave a memory entry that only the server's own Store has."""
+
+    def write(address, **target):
+        with Client(Target(address=address, **target)) as client:
+            client.store.write_memory_entry("x", "of the server")
+
+    return write
+
+
+def listed(capfd, *flags):
+    code = main(["memory", "list", "--scope", "x", *flags])
+    captured = capfd.readouterr()
+    return code, [line.split("\t")[4] for line in captured.out.splitlines()], captured.err
+
+
+def test_the_server_of_a_data_directory_is_found_by_it(base, serving, marked, capfd):
+    address = f"unix:{base}/data/flue.sock"
+    with serving(address):
+        marked(address)
+        assert listed(capfd, "--data-dir", str(base / "data")) == (0, ["of the server"], "")
+    # The socket is gone now, and the same Store is opened in this process.
+    assert listed(capfd, "--data-dir", str(base / "data")) == (0, ["of the server"], "")
+
+
+def test_the_default_socket_is_found(base, serving, marked, capfd, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(base))
+    address = f"unix:{base}/flue-grpc/flue.sock"
+    with serving(address):
+        marked(address)
+        assert listed(capfd) == (0, ["of the server"], "")
+
+
+def test_a_server_is_named(base, serving, marked, capfd):
+    with serving():
+        marked(f"unix:{base}/s")
+        assert listed(capfd, "--server", f"unix:{base}/s") == (0, ["of the server"], "")
+
+
+def test_a_configured_tcp_server_is_found_with_its_token(base, serving, marked, capfd, monkeypatch):
+    with serving("127.0.0.1:0") as server:
+        [address] = map(str, server.addresses)
+        token = (base / "data/tokens").read_text().splitlines()[-1].split()[1]
+        marked(address, token=token)
+        monkeypatch.setenv("FLUE_GRPC_LISTEN", address)
+        assert listed(capfd, "--data-dir", str(base / "data")) == (0, ["of the server"], "")
+
+
+def test_tls_with_a_token_file(base, serving, marked, capfd, authority):
+    certificate, key = authority.server().write(base, "server")
+    (base / "ca.crt").write_bytes(authority.certificate)
+    with serving("127.0.0.1:0", tls_cert=str(certificate), tls_key=str(key)) as server:
+        [address] = map(str, server.addresses)
+        flags = ["--server", address, "--ca", str(base / "ca.crt")]
+        code, entries, err = listed(capfd, *flags)
+        assert (code, entries) == (2, [])
+        assert err.startswith("flue-grpc: UNAUTHENTICATED: ")
+        flags += ["--token-file", str(base / "data/tokens")]
+        assert listed(capfd, *flags) == (1, [], "")
+
+
+def test_a_home_that_was_named_is_read_whatever_runs(base, serving, home, capfd):
+    with serving(f"unix:{base}/nobody/flue.sock", home=str(base / "another")):
+        assert main(["sessions", "--home", str(home)]) == 0
+    assert len(capfd.readouterr().out.splitlines()) == 3
+
+
+def test_whoever_owns_the_index_is_asked(base, serving, home, capfd, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(base))
+    with serving(f"unix:{base}/flue-grpc/flue.sock", data_dir=None) as server:
+        while server.services.index.building:
+            pass
+        assert main(["sessions", "--home", str(home)]) == 0
+    assert len(capfd.readouterr().out.splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--server", "nonsense"], "neither unix:/path nor host:port"),
+        (["--server", "127.0.0.1:1", "--ca", "/absent"], "/absent cannot be read"),
+        (["--server", "127.0.0.1:1", "--token-file", "/absent"], "cannot read the token file"),
+    ],
+)
+def test_what_cannot_work_is_said_in_words(base, capfd, flags, words):
+    code, _, err = listed(capfd, *flags)
+    assert code == 2
+    assert words in err
