@@ -142,7 +142,9 @@ def test_mistakes_in_the_file_name_it_and_the_key(environment, tmp_path, text, s
 def test_mistakes_in_flags_and_variables_name_them(environment):
     with pytest.raises(ConfigError, match=r"^--page-max: page_max must be a whole number"):
         config.load({"page_max": "many"}, environment)
-    with pytest.raises(ConfigError, match=r"^FLUE_GRPC_RANKED_INDEX: ranked_index must be true or false"):
+    with pytest.raises(
+        ConfigError, match=r"^FLUE_GRPC_RANKED_INDEX: ranked_index must be true or false"
+    ):
         config.load({}, environment | {"FLUE_GRPC_RANKED_INDEX": "maybe"})
 
 
