@@ -1,0 +1,185 @@
+"""What hostile or hasty clients leave behind in a server of its own process: nothing."""
+
+from __future__ import annotations
+
+import random
+import resource
+import socket
+import threading
+import time
+from pathlib import Path
+
+import grpc
+import pytest
+
+from flue.agentindex.v1 import agent_index_pb2 as ai
+from flue.agentindex.v1 import agent_index_pb2_grpc
+from flue.store.v1 import store_pb2 as st
+from flue.store.v1 import store_pb2_grpc
+from tests.wire.security.process import running
+from tests.wire.security.test_http2 import DATA, HEADERS, PREFACE, SETTINGS, frame, headers, message
+
+STALLED = 500
+SPARE = 24  # descriptors that come and go with SQLite's readers and file events
+PATIENCE = 40.0
+LIST = "/flue.store.v1.Store/ListMessages"
+NO_WINDOW = b"\x00\x04\x00\x00\x00\x00"  # SETTINGS_INITIAL_WINDOW_SIZE of 0
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
+
+
+class Seen:
+    """A product, and what its process holds."""
+
+    def __init__(self, product):
+        self.product = product
+        self.channel = product.channel()
+        self.store = store_pb2_grpc.StoreStub(self.channel)
+        self.index = agent_index_pb2_grpc.AgentIndexStub(self.channel)
+        self._proc = Path(f"/proc/{product.process.pid}")
+
+    def descriptors(self):
+        return sum(1 for _ in (self._proc / "fd").iterdir())
+
+    def threads(self):
+        return sum(1 for _ in (self._proc / "task").iterdir())
+
+    def wait_for_descriptors(self, most):
+        until = time.monotonic() + PATIENCE
+        while (count := self.descriptors()) > most:
+            assert time.monotonic() < until, f"{count} descriptors are open, not {most}"
+            time.sleep(0.01)
+
+    def append(self, text):
+        request = st.AppendMessageRequest(
+            session_id="s", message=st.Message(role="user", content=text)
+        )
+        return self.store.AppendMessage(request, timeout=20).message.id
+
+    def connect(self):
+        client = socket.socket(socket.AF_UNIX)
+        client.settimeout(20)
+        client.connect(str(self.product.socket))
+        return client
+
+
+@pytest.fixture
+def seen():
+    with running("--stall-seconds", "2") as product:
+        made = Seen(product)
+        made.store.CreateSession(st.CreateSessionRequest(id="s"))
+        for number in range(50):
+            made.append(f"{number} " + "lorem " * 2000)
+        yield made
+        made.channel.close()
+
+
+def list_request():
+    return message(st.ListMessagesRequest(session_id="s").SerializeToString())
+
+
+def call(path, body, settings=b""):
+    """A whole call on a fresh connection, in frames."""
+    return (
+        PREFACE
+        + frame(SETTINGS, payload=settings)
+        + frame(HEADERS, 4, 1, headers(path))
+        + frame(DATA, 1, 1, body)
+    )
+
+
+def test_hundreds_of_readers_that_take_nothing_are_cut_off_and_leave_nothing(seen):
+    before = seen.descriptors()
+    clients = []
+    for _ in range(STALLED):
+        client = seen.connect()
+        client.sendall(call(LIST, list_request(), NO_WINDOW))
+        clients.append(client)
+    assert seen.append("meanwhile") == 51
+    assert seen.descriptors() >= before + STALLED
+    for client in clients:
+        client.close()
+    seen.wait_for_descriptors(before + SPARE)
+    assert seen.threads() < 100
+    _is_well(seen)
+
+
+def test_frames_that_break_off_anywhere_leave_nothing(seen):
+    before = seen.descriptors()
+    whole = call(LIST, list_request())
+    for end in range(0, len(whole), 2):
+        with seen.connect() as client:
+            client.sendall(whole[:end])
+    seen.wait_for_descriptors(before + SPARE)
+    _is_well(seen)
+
+
+def test_thousands_of_calls_broken_off_at_any_moment_leave_nothing(seen):
+    before = seen.descriptors()
+    threads = [threading.Thread(target=_break_off, args=(seen, seed)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    seen.wait_for_descriptors(before + SPARE)
+    _is_well(seen)
+
+
+def _break_off(seen, seed):
+    dice = random.Random(seed)
+    store, index = seen.store, seen.index
+    begin = (
+        lambda: store.ListMessages(st.ListMessagesRequest(session_id="s")),
+        lambda: store.ListMessages(st.ListMessagesRequest(session_id="s", follow=True)),
+        lambda: store.SearchMessages(st.SearchMessagesRequest(query="lorem")),
+        lambda: store.AppendMessage.future(
+            st.AppendMessageRequest(session_id="other", message=st.Message(role="user"))
+        ),
+        lambda: index.Watch(ai.WatchRequest()),
+        lambda: index.Search(ai.SearchRequest(query="hello")),
+        lambda: index.Snapshot(ai.SnapshotRequest()),
+    )
+    for _ in range(600):
+        made = dice.choice(begin)()
+        until = time.monotonic() + dice.choice((0, 0, 0.001, 0.004))
+        while time.monotonic() < until:
+            time.sleep(0)
+        made.cancel()
+
+
+def test_without_descriptors_it_goes_on_and_recovers(seen):
+    """New connections have to wait; calls on old ones are served or refused in words."""
+    before, last = seen.descriptors(), seen.append("before")
+    whole = resource.prlimit(seen.product.process.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(seen.product.process.pid, resource.RLIMIT_NOFILE, (before + 4, whole[1]))
+    clients = [seen.connect() for _ in range(40)]
+    refusals = []
+    for number in range(20):
+        try:
+            assert seen.append(f"meanwhile {number}") > last
+            list(seen.store.ListMessages(st.ListMessagesRequest(session_id="s")))
+            list(seen.index.Snapshot(ai.SnapshotRequest()))
+        except grpc.RpcError as error:
+            refusals.append((error.code(), "/" in error.details()))
+    assert set(refusals) <= {(grpc.StatusCode.UNAVAILABLE, False)}
+    for client in clients:
+        client.close()
+    resource.prlimit(seen.product.process.pid, resource.RLIMIT_NOFILE, whole)
+    _is_well(seen)
+    (response,) = seen.index.Snapshot(ai.SnapshotRequest())
+    assert len(response.summaries) == 1
+
+
+def _is_well(seen):
+    """A client that connects now is served, and the log tells of no defect."""
+    text = f"after {time.monotonic()}"
+    with seen.product.channel() as channel:
+        grpc.channel_ready_future(channel).result(timeout=PATIENCE)
+        store = store_pb2_grpc.StoreStub(channel)
+        made = seen.append(text)
+        listed = store.ListMessages(st.ListMessagesRequest(session_id="s"), timeout=20)
+        assert [m.id for r in listed for m in r.messages if m.content == text] == [made]
+    log = seen.product.log.read_text()
+    assert "Traceback" not in log
+    assert "unexpected" not in log
+    assert str(seen.product.directory) not in log.replace(str(seen.product.socket), "")
