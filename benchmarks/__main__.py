@@ -44,9 +44,11 @@ def main() -> int:
     work = asked.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
     scale = Scale("quick", 2, work) if asked.quick else Scale("full", 7, work)
-    figures = list(run(targets(asked.only), scale))
+    figures: list[Figure] = []
+    for figure in run(targets(asked.only), scale):
+        figures.append(figure)
+        report.write(asked.json, scale, figures)  # what is measured is kept, whatever comes
     print(report.table(figures))
-    report.write(asked.json, scale, figures)
     return 0 if all(figure.met for figure in figures) else 1
 
 

@@ -1,20 +1,23 @@
-"""The table for people and the JSON for machines."""
+"""The table for people and the JSON for machines: ``python benchmarks/report.py FILE...``."""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
+import sys
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from harness import Figure, Goal, Series
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness import Figure, Scale, Series
+    from harness import Scale
 
 _PACKAGES = ("grpcio", "protobuf", "apsw", "msgspec")
 _HEAD = ("target", "what", "product", "reference", "figure", "goal", "verdict", "spread")
@@ -70,6 +73,23 @@ def machine() -> dict[str, str]:
     } | {name: version(name) for name in _PACKAGES}
 
 
+def from_json(path: Path) -> list[Figure]:
+    """Read the figures of an earlier run."""
+    return [
+        Figure(
+            Goal(**figure["goal"]),
+            _series(figure["product"]),
+            _series(figure["reference"]) if figure["reference"] else None,
+            figure["value"],
+        )
+        for figure in json.loads(path.read_text())["figures"]
+    ]
+
+
+def _series(fields: dict[str, Any]) -> Series:
+    return Series(fields["name"], fields["unit"], tuple(fields["samples"]))
+
+
 def write(path: Path, scale: Scale, figures: Sequence[Figure]) -> None:
     """Write everything as JSON: each sample too, so that a later reader can judge."""
     body = {
@@ -82,3 +102,7 @@ def write(path: Path, scale: Scale, figures: Sequence[Figure]) -> None:
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(body, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    print(table([figure for name in sys.argv[1:] for figure in from_json(Path(name))]))
