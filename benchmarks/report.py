@@ -12,15 +12,18 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness import Figure, Goal, Series
+from harness import Goal, Series, absolute, compare
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness import Scale
+    from harness import Figure, Scale
 
 _PACKAGES = ("grpcio", "protobuf", "apsw", "msgspec")
-_HEAD = ("target", "what", "product", "reference", "figure", "goal", "verdict", "spread")
+_HEAD = (
+    *("target", "what", "product", "reference", "figure", "of medians"),
+    *("goal", "verdict", "spread"),
+)
 
 
 def table(figures: Sequence[Figure]) -> str:
@@ -46,6 +49,7 @@ def _row(figure: Figure) -> tuple[str, ...]:
         _side(figure.product),
         _side(figure.reference) if figure.reference else "",
         f"{figure.value:.3g}",
+        "" if figure.of_medians is None else f"{figure.of_medians:.3g}",
         bound,
         verdict,
         spread,
@@ -53,7 +57,7 @@ def _row(figure: Figure) -> tuple[str, ...]:
 
 
 def _side(series: Series) -> str:
-    return f"{series.median:.4g} {series.unit} ({series.name})"
+    return f"{series.median:.3g} {series.unit} ({series.name})"
 
 
 def machine() -> dict[str, str]:
@@ -76,13 +80,11 @@ def machine() -> dict[str, str]:
 def from_json(path: Path) -> list[Figure]:
     """Read the figures of an earlier run."""
     return [
-        Figure(
-            Goal(**figure["goal"]),
-            _series(figure["product"]),
-            _series(figure["reference"]) if figure["reference"] else None,
-            figure["value"],
-        )
+        compare(goal, product, _series(figure["reference"]))
+        if figure["reference"]
+        else absolute(goal, product)
         for figure in json.loads(path.read_text())["figures"]
+        for goal, product in [(Goal(**figure["goal"]), _series(figure["product"]))]
     ]
 
 
