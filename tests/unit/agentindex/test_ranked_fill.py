@@ -379,7 +379,9 @@ def change(desk, kind, name, words, number):
 
 @given(CHANGES, st.integers(1, 6))
 @settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_filling_never_shows(monkeypatch, changes, patience):
     """Whatever happened in between, an index filled in one go says the same."""
