@@ -7,6 +7,7 @@ sweeps now and then: an event that was lost is late and not missing.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import stat
@@ -32,6 +33,24 @@ _log = logging.getLogger(__name__)
 _MOUNTS: Final = Path("/proc/self/mounts")
 # These show changes made on another machine to nobody, or have no events at all.
 _SILENT_FILE_SYSTEMS: Final = ("9p", "afs", "cifs", "fuse", "nfs", "smb3", "vboxsf", "virtiofs")
+
+_SILENCE: Final = "the file system tells of no changes"
+# watchfiles has no error of its own where the system refuses a watcher.
+_REFUSALS: Final = (OSError, RuntimeError, ValueError)
+
+
+def why_polling(roots: Iterable[str]) -> str:
+    """Try to hear of changes below ``roots``; return why that fails, empty when it does not."""
+    present = [root for root in roots if _identity(root) is not None]
+    if any(map(_is_silent, present)):
+        return _SILENCE
+    stopping = Event()
+    try:
+        for _ in _watch(watched_folders(present), stopping) if present else ():
+            stopping.set()
+    except _REFUSALS as error:
+        return _reason(error)
+    return ""
 
 
 class FileEvents:
@@ -85,14 +104,13 @@ class FileEvents:
 
     def _listen_or_poll(self, standing: Standing) -> None:
         if any(map(_is_silent, standing)):
-            self._poll("the file system tells of no changes", standing)
+            self._poll(_SILENCE, standing)
             return
         try:
             self._listen(standing)
         except FileNotFoundError:
             self._stopping.wait(limits.EVENT_CHECK_MS / 1000)  # it vanished while we looked
-        except (OSError, RuntimeError, ValueError) as error:
-            # watchfiles has no error of its own where the system refuses a watcher.
+        except _REFUSALS as error:
             self._poll(_reason(error), standing)
 
     def _listen(self, standing: Standing) -> None:
@@ -115,27 +133,22 @@ class FileEvents:
             has_new_folder = self._tell(paths)
             self._look(limits.EVENT_CHECK_MS / 1000)
             is_outdated = has_new_folder and not folders.is_recursive
+            if has_new_folder:
+                renewal = min(renewal, self._doubt_at)  # its watch may be one too many
             if is_outdated or self._standing() != standing or time.monotonic() >= renewal:
                 return
 
     def _batches(self, folders: WatchedFolders) -> Iterator[list[str]]:
-        from watchfiles import watch  # noqa: PLC0415 - never delays the start
-
-        changes = watch(
-            *folders.paths,
-            watch_filter=None,
-            recursive=folders.is_recursive,
-            debounce=limits.EVENT_GROUP_MS,
-            step=limits.EVENT_STEP_MS,
-            stop_event=self._stopping,
-            rust_timeout=limits.EVENT_CHECK_MS,
-            yield_on_timeout=True,
-            raise_interrupt=False,
-            force_polling=False,
-            ignore_permission_denied=True,
-        )
-        for batch in changes:
-            yield [path for _, path in batch]
+        is_watching = False
+        try:
+            for batch in _watch(folders, self._stopping):
+                is_watching = True
+                yield batch
+        except RuntimeError:
+            # A name that is not UTF-8 ends the watcher; only one that never began is refused.
+            if not is_watching:
+                raise
+            self._stopping.wait(limits.EVENT_CHECK_MS / 1000)
 
     def _tell(self, paths: Iterable[str]) -> bool:
         """Name files alone: of a directory that appeared, those that are in it by now.
@@ -186,6 +199,32 @@ class FileEvents:
         is_new = (mode, reason) != (self.mode, self.reason)
         self.mode, self.reason = mode, reason
         return is_new
+
+
+def _watch(folders: WatchedFolders, stopping: Event) -> Iterator[list[str]]:
+    """Yield paths that changed, and nothing now and then, until ``stopping`` is set.
+
+    Raises one of _REFUSALS at once when there is no watcher to be had.
+    """
+    if not folders.paths:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    from watchfiles import watch  # noqa: PLC0415 - never delays the start
+
+    changes = watch(
+        *folders.paths,
+        watch_filter=None,
+        recursive=folders.is_recursive,
+        debounce=limits.EVENT_GROUP_MS,
+        step=limits.EVENT_STEP_MS,
+        stop_event=stopping,
+        rust_timeout=limits.EVENT_CHECK_MS,
+        yield_on_timeout=True,
+        raise_interrupt=False,
+        force_polling=False,
+        # What it would ignore is every refusal, that of the watch limit too.
+        ignore_permission_denied=False,
+    )
+    return ([path for _, path in batch] for batch in changes)
 
 
 def _identity(path: str) -> tuple[int, int] | None:

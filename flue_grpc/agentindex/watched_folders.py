@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,42 +20,46 @@ class WatchedFolders(msgspec.Struct, frozen=True):
 
 
 def watched_folders(roots: Iterable[str]) -> WatchedFolders:
-    """Return ``roots``, or every directory below them where one is a link (behaviour B2).
+    """Return ``roots``, or those directories below them that can be watched.
 
-    One link to ``/`` would otherwise have the watcher walk the whole disk.
+    The latter where one is a link (behaviour B2): one to ``/`` would have the watcher
+    walk the whole disk; and where one must not be read, which would end the watcher.
     """
     tops = tuple(roots)
     folders: list[str] = []
-    has_links = False
+    is_recursive = True
     pending = list(tops)
     while pending:
         folder = pending.pop()
-        folders.append(folder)
-        for entry in _entries(folder):
-            if entry.is_symlink():
-                has_links = has_links or _leads_to_folder(entry)
-            elif entry.is_dir(follow_symlinks=False) and _is_utf8(entry.name):
-                pending.append(entry.path)
-    return WatchedFolders(tuple(folders) if has_links else tops, not has_links)
+        try:
+            for entry in _scan(folder):
+                if entry.is_symlink():
+                    is_recursive = is_recursive and not _leads_to_folder(entry)
+                elif entry.is_dir(follow_symlinks=False) and _is_utf8(entry.name):
+                    pending.append(entry.path)
+            folders.append(folder)
+        except PermissionError:
+            is_recursive = False
+        except OSError:
+            continue  # it vanished while we looked
+    return WatchedFolders(tops if is_recursive else tuple(folders), is_recursive)
 
 
 def files_below(folder: str) -> Iterator[str]:
     """Yield every path below ``folder`` that is no directory; links are not followed."""
     pending = [folder]
     while pending:
-        for entry in _entries(pending.pop()):
-            if entry.is_dir(follow_symlinks=False):
-                pending.append(entry.path)
-            else:
-                yield entry.path
+        with suppress(OSError):
+            for entry in _scan(pending.pop()):
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(entry.path)
+                else:
+                    yield entry.path
 
 
-def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            yield from entries
-    except OSError:
-        return
+def _scan(folder: str) -> Iterator[os.DirEntry[str]]:
+    with os.scandir(folder) as entries:
+        yield from entries
 
 
 def _leads_to_folder(entry: os.DirEntry[str]) -> bool:

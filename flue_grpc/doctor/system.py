@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import apsw
 
+from flue_grpc.agentindex.file_events import why_polling
 from flue_grpc.doctor.findings import note, ok, problem
 from flue_grpc.limits import DOCTOR_OPEN_FILES
 
@@ -54,7 +55,8 @@ def open_files() -> Iterator[Finding]:
 
 
 def file_watches(roots: Iterable[str]) -> Iterator[Finding]:
-    """Compare the kernel's limit of watches with the directories below the roots."""
+    """Compare the kernel's limits with the directories below the roots, and try to watch them."""
+    roots = tuple(roots)
     limit = _kernel_number("max_user_watches")
     if limit is None:
         yield note("file watches", "this kernel does not tell its limits")
@@ -67,6 +69,12 @@ def file_watches(roots: Iterable[str]) -> Iterator[Finding]:
             "file watches",
             f"{text}: changes are noticed by polling",
             f"run `sysctl fs.inotify.max_user_watches={2 * needed}` as root",
+        )
+    elif refusal := why_polling(roots):
+        yield problem(
+            "file watches",
+            f"{text} in {instances} instances, but: {refusal}: changes are noticed by polling",
+            "close programs that watch files, or raise the limits in /proc/sys/fs/inotify",
         )
     else:
         yield ok("file watches", f"{text} in {instances} instances")

@@ -51,3 +51,10 @@ def test_a_kernel_without_inotify_is_no_problem(tmp_path, monkeypatch):
     monkeypatch.setattr(system, "_INOTIFY", tmp_path)
     (found,) = system.file_watches([str(tmp_path)])
     assert found.level is Level.NOTE
+
+
+def test_a_watcher_that_the_system_refuses_is_a_problem(tmp_path, monkeypatch):
+    monkeypatch.setattr(system, "why_polling", lambda roots: f"no watcher for {len(roots)}")
+    (found,) = system.file_watches(iter([str(tmp_path)]))
+    assert found.level is Level.PROBLEM
+    assert found.text.endswith(", but: no watcher for 1: changes are noticed by polling")
