@@ -22,6 +22,7 @@ from flue_grpc.rpc.interceptors.errors import Errors
 from flue_grpc.rpc.store_service import StoreService
 from flue_grpc.services import index_settings
 from flue_grpc.store.store import Store
+from flue_grpc.store.values import EntryDraft
 from tests.wire import homes
 
 STORE = st.DESCRIPTOR.services_by_name["Store"]
@@ -167,6 +168,75 @@ def test_messages_are_appended_listed_and_searched(store):
         found, code, _ = store.stream(st.SearchMessagesRequest(query="blue", scope=scope))
         assert code is grpc.StatusCode.OK
         assert [len(response.results) for response in found] == [0]
+
+
+def test_what_the_server_sets_is_ignored_on_append(store):
+    ok(store.unary(st.CreateSessionRequest(id="s")))
+    claimed = st.Message(id=99, session_id="other", role="user", content="x", truncated=True)
+    claimed.created_at.FromSeconds(1)
+    for request_id in ("r", "r"):
+        request = st.AppendMessageRequest(session_id="s", message=claimed, request_id=request_id)
+        made = ok(store.unary(request)).message
+        assert (made.id, made.session_id, made.truncated) == (1, "s", False)
+        assert made.created_at.seconds > 1_000_000_000
+        claimed.id += 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "each_side"),
+    [({}, 3), ({"window": 0}, 0), ({"window": 1}, 1), ({"window": 20}, 20), ({"window": 21}, 20)],
+)
+def test_a_window_is_three_on_each_side_unless_asked_and_at_most_twenty(store, asked, each_side):
+    ok(store.unary(st.CreateSessionRequest(id="s")))
+    said = [st.Message(role="user", content="found" if n == 24 else "other") for n in range(50)]
+    ok(store.unary(st.AppendMessagesRequest(session_id="s", messages=said)))
+    [response], _, _ = store.stream(st.SearchMessagesRequest(query="found", **asked))
+    expected = list(range(25 - each_side, 26 + each_side)) if each_side else []
+    assert [message.id for message in response.results[0].window] == expected
+
+
+def test_the_match_is_whole_and_its_window_without_images_and_extra(store):
+    ok(store.unary(st.CreateSessionRequest(id="s")))
+    call = st.ToolCall(
+        id="c",
+        type="function",
+        function=st.ToolCallFunction(name="f", arguments="y" * 20_000),
+        extra={"thought": '"Zm9v"'},
+    )
+    said = st.Message(
+        role="user", content="found " + "x" * 20_000, images=["data:a", "data:b"], tool_calls=[call]
+    )
+    ok(store.unary(st.AppendMessageRequest(session_id="s", message=said)))
+    for include, images in ((False, ["", ""]), (True, ["data:a", "data:b"])):
+        request = st.SearchMessagesRequest(query="found", include_images=include)
+        [response], _, _ = store.stream(request)
+        [result] = response.results
+        assert result.message.content == said.content
+        assert list(result.message.tool_calls) == [call]
+        assert list(result.message.images) == images
+        assert not result.message.truncated
+        [cut] = result.window
+        assert (cut.content, cut.truncated) == (said.content[:16384], True)
+        assert cut.tool_calls[0].function.arguments == "y" * 16384
+        assert dict(cut.tool_calls[0].extra) == {}
+        assert list(cut.images) == ["", ""]
+
+
+def test_limits_above_the_maximum_are_the_maximum(store, real_store):
+    ok(store.unary(st.CreateSessionRequest(id="s")))
+    for _ in range(2):
+        said = [st.Message(role="user", content="word")] * 501
+        ok(store.unary(st.AppendMessagesRequest(session_id="s", messages=said)))
+    for _ in range(1002):
+        real_store.write_memory_entry(EntryDraft("a", "word"))
+    for request, field in (
+        (st.SearchMessagesRequest(query="word", window=0, limit=1001), "results"),
+        (st.SearchMemoryRequest(query="word", scopes=["a"], limit=2**31 - 1), "entries"),
+        (st.RecentMemoryRequest(scopes=["a"], limit=1001), "entries"),
+    ):
+        found, _, _ = store.stream(request)
+        assert sum(len(getattr(response, field)) for response in found) == 1000
+        assert found[-1].next_page_token != ""
 
 
 def test_memory_is_written_changed_measured_and_searched(store):
