@@ -15,6 +15,8 @@ BATCH_START_ITEMS: Final = 10  # small, so that the first response leaves at onc
 BATCH_TARGET_BYTES: Final = 64 * KIB  # the knee of items per second (practice §3)
 BATCH_MAX_BYTES: Final = MIB  # a quarter of the default receive limit of clients
 BATCH_QUICK_SECONDS: Final = 0.05  # filled within it, the next response may be larger
+BATCH_SHORT_ITEMS: Final = 64  # a limit up to this may be answered by a single response
+BATCH_AT_HAND_SECONDS: Final = 0.001  # items that come faster need not leave before the rest
 BATCH_MAX_ITEMS: Final = 512  # bounds the work between two cancellation checks
 SUMMARY_CACHE_BYTES: Final = 8 * MIB  # some 10,000 summaries as they are sent
 
@@ -178,7 +180,6 @@ EVENT_STEP_MS: Final = 20  # of quiet that ends a group of file events
 EVENT_GROUP_MS: Final = 100  # a group waits no longer: well below the latency of a follow
 EVENT_CHECK_MS: Final = 200  # between looks whether a root appeared or vanished
 EVENT_DOUBT_SECONDS: Final = 60.0  # then a sweep finds what events may have missed
-EVENT_RENEW_SECONDS: Final = 600.0  # of one watcher; making it tells whether watches ran out
 EVENT_RENEW_SECONDS: Final = 600.0  # of one watcher; making it tells whether watches ran out
 EVENT_RETRY_SECONDS: Final = 60.0  # polling tries for file events again
 POLL_SECONDS: Final = 0.1  # between looks at followed files, where there are no events

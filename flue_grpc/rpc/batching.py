@@ -1,7 +1,7 @@
 """Groups the items of a list into responses (contract rule 1).
 
-The first response is small and leaves as soon as its items are there; later
-ones grow toward 64 KiB while they stay small and quick, at most twofold, and
+The first response is small and leaves as soon as its items are there, unless the
+limit is low and the rest is there as well; later ones grow toward 64 KiB while they stay small and quick, at most twofold, and
 halve when they come out large. A response passes 1 MiB only with a single item in it.
 """
 
@@ -141,6 +141,14 @@ class _Filling(Generic[T, R]):
         self._since = self._clock()
         self.is_full = self.is_at_limit
 
+    def _more_at_hand(self) -> int:
+        """Let a list that is short and comes at once have a single response."""
+        rest = min(self._left - len(self._items), limits.BATCH_START_ITEMS)
+        is_short = self._left <= limits.BATCH_SHORT_ITEMS
+        if rest and is_short and self._target == limits.BATCH_START_ITEMS:
+            return rest if self._clock() - self._since <= limits.BATCH_AT_HAND_SECONDS else 0
+        return 0
+
     def _fitting(self) -> int:
         is_quick = self._target > limits.BATCH_START_ITEMS
         # A response costs about as much as fifty items: none for a small rest.
@@ -164,7 +172,8 @@ class _Filling(Generic[T, R]):
         self._cursor = cursor
         self._room -= 1
         if not self._room:
-            self.is_full = True
+            self._room = self._more_at_hand()
+            self.is_full = self.is_full or not self._room
         return True
 
     def pause(self, pause: Pause) -> bool:

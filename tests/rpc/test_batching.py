@@ -76,10 +76,23 @@ def test_responses_double_while_they_are_small_and_quick():
 
 
 @pytest.mark.parametrize(
-    ("limit", "expected"), [(50, [10, 40]), (51, [10, 20, 21]), (71, [10, 20, 41]), (15, [10, 5])]
+    ("limit", "expected"),
+    [(15, [15]), (64, [64]), (65, [10, 20, 35]), (71, [10, 20, 41])],
 )
 def test_a_small_rest_needs_no_response_of_its_own(limit, expected):
     assert sizes(run(placed(400), limit)) == expected
+
+
+def test_a_short_list_that_comes_slowly_leaves_in_parts():
+    clock = Clock()
+
+    def slow():
+        for number, item in enumerate(placed(60)):
+            clock.now += 0.00005 if number < 15 else 0.02
+            yield item
+
+    found = list(batches(slow(), SHAPE, 50, clock))
+    assert sizes(found) == [20, 10, 10, 10]
 
 
 def test_responses_grow_to_what_fits_the_target():
