@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import re
@@ -190,6 +191,56 @@ def test_tail_follows_until_interrupted(terminal, pi_session):
     code, output = tail.finish()
     assert code == 130
     assert "Traceback" not in output
+
+
+WRITER = """
+import sys
+
+with open(sys.argv[1], "ab", buffering=0) as file:
+    for line in sys.stdin.buffer:
+        file.write(line.rstrip(b"\\n").replace(b"|", b"\\n"))
+"""
+
+
+def test_tail_prints_each_message_while_another_process_writes_it(terminal, pi_session):
+    session = pi_session("live", "first")
+
+    def message(text):
+        body = {"role": "user", "content": text}
+        return json.dumps({"type": "message", "id": "0000000f", "message": body})
+
+    tail = terminal("tail", "live")
+    tail.read_until("first")
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER, session.path], stdin=subprocess.PIPE, text=True
+    ) as writer:
+
+        def write(piece):
+            """Have the process append this, with ``|`` for a newline."""
+            writer.stdin.write(f"{piece}\n")
+            writer.stdin.flush()
+
+        for number in range(5):
+            write(f"{message(f'whole {number}')}|")
+            tail.read_until(f"whole {number}")
+        half = message("in two pieces")
+        write(half[:30])
+        write(f"{half[30:]}|")
+        tail.read_until("in two pieces")
+        write(f"{message('glued one')}{message('glued two')}|not json|")
+        tail.read_until("glued two")
+        write(message("without a newline"))
+        tail.read_until("without a newline")
+        write(f"{message('its neighbour')}|{message('last')}|")
+        tail.read_until("last")
+    os.killpg(tail.process.pid, signal.SIGINT)
+    code, output = tail.finish()
+    assert code == 130
+    said = [f"whole {number}" for number in range(5)]
+    said += ["in two pieces", "glued one", "glued two", "without a newline", "its neighbour"]
+    places = [[found.start() for found in re.finditer(text, output)] for text in [*said, "last"]]
+    assert [len(found) for found in places] == [1] * len(places)
+    assert places == sorted(places)
 
 
 def test_a_closed_pipe_is_no_error(flags, pi_session):

@@ -108,6 +108,15 @@ def test_what_is_no_transcript_is_known_but_no_session(catalog):
     assert catalog.known == {PLACE: {"/logs/x": known}}
 
 
+def test_the_files_below_a_directory(catalog):
+    paths = ["/logs/a/1", "/logs/a/b/2", "/logs/ab/3", "/logs/a.4", "/logs/a0"]
+    catalog.apply([entry(f"s{n}", path=path) for n, path in enumerate(paths)])
+    assert catalog.below(["/logs/a"]) == ("/logs/a/1", "/logs/a/b/2")
+    assert catalog.below(["/logs/a/b", "/never", "/logs/a0"]) == ("/logs/a/b/2",)
+    assert set(catalog.below(["/logs"])) == set(paths)
+    assert catalog.below([]) == catalog.below(["/logs/a.4"]) == ()
+
+
 def test_a_vanished_file_is_gone(catalog):
     catalog.apply([entry("x"), entry("y")])
     catalog.apply([], ["/logs/x", "/never"])
