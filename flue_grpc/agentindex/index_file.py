@@ -81,6 +81,7 @@ class IndexFile:
         self._idle_lock = Lock()
         self._generation = 0
         self.ensure()
+        self._inode = self.path.stat().st_ino
 
     def ensure(self) -> None:
         """Make the file anew unless it is there and sound; raise OSError when it cannot be."""
@@ -96,6 +97,7 @@ class IndexFile:
     def rebuild(self) -> None:
         """Put a fresh, empty file in the place of whatever is there. Raises OSError."""
         self._drop_idle()
+        make_private_directory(self.path.parent)
         fresh = self.path.with_suffix(".new")
         fresh.unlink(missing_ok=True)
         os.close(create_private_file(fresh))
@@ -107,6 +109,21 @@ class IndexFile:
         for suffix in ("-wal", "-shm"):
             Path(f"{self.path}{suffix}").unlink(missing_ok=True)
         fresh.replace(self.path)
+        self._inode = self.path.stat().st_ino
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the file is still the one that was opened, with something in it.
+
+        Who deletes, replaces or empties it leaves connections that see the old one.
+        """
+        try:
+            status = self.path.stat()
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
+        return status.st_ino == self._inode and status.st_size > 0
 
     @contextmanager
     def reader(self) -> Iterator[apsw.Connection]:

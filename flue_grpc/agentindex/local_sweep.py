@@ -49,6 +49,11 @@ class LocalSweep:
         """The lowest tid that was not given out yet."""
         return self._intake.next_tid
 
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the index file is still the one that was opened."""
+        return self._file.is_in_place
+
     def catch_up(self) -> None:
         """Learn what another process has written meanwhile."""
         self.run((), ())

@@ -140,6 +140,9 @@ class Sweeper:
                 _log.exception("a sweep failed")
 
     def _work(self) -> None:
+        if not self._local.is_in_place:
+            _log.warning("the transcript index was removed or replaced")
+            self.mend()
         with self._lock:
             paths, self._paths = self._paths, {}
             is_damaged, self._is_damaged = self._is_damaged, False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from contextlib import closing
 from pathlib import Path
@@ -28,6 +29,8 @@ def directory():
     """A directory whose name leaves room for a socket's."""
     path = Path(tempfile.mkdtemp(prefix="flue-t"))
     yield path
+    if (log := path / "log").exists():
+        sys.stderr.write(log.read_text()[-4000:])  # shown when the test has failed
     shutil.rmtree(path)
 
 
