@@ -9,7 +9,7 @@ from zlib import crc32
 import msgspec
 
 from flue_grpc.agentindex.adapters._json_values import is_prose
-from flue_grpc.agentindex.adapters._tally import title_of
+from flue_grpc.agentindex.adapters._names import title_of
 from flue_grpc.limits import PENDING_SUMMARIES, REMEMBERED_UUIDS
 
 if TYPE_CHECKING:

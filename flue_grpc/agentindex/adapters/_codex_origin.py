@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from flue_grpc.agentindex.adapters._json_values import members_of, text_of, time_of
-from flue_grpc.agentindex.adapters._tally import directory_of, is_id, label_of, title_of
+from flue_grpc.agentindex.adapters._names import directory_of, is_id, label_of, title_of
 
 if TYPE_CHECKING:
     from flue_grpc.agentindex.adapters._codex_pieces import Line, Payload

@@ -17,17 +17,15 @@ from flue_grpc.agentindex.adapters._codex_pieces import (
 from flue_grpc.agentindex.adapters._codex_usage import Counter, Provisional, is_zero, raise_turn
 from flue_grpc.agentindex.adapters._injected import codex_cwd, codex_request, split_codex
 from flue_grpc.agentindex.adapters._json_values import time_of
-from flue_grpc.agentindex.adapters._pieces import IMAGE, SYSTEM_TEXT, Piece
-from flue_grpc.agentindex.adapters._tally import (
-    NO_TOKENS,
-    NOTHING,
-    Tally,
+from flue_grpc.agentindex.adapters._names import (
     directory_of,
     first_prose,
     label_of,
     prompt_of,
     title_of,
 )
+from flue_grpc.agentindex.adapters._pieces import IMAGE, SYSTEM_TEXT, Piece
+from flue_grpc.agentindex.adapters._tally import NO_TOKENS, NOTHING, Tally
 from flue_grpc.agentindex.adapters.base import Context, LineUsage
 
 if TYPE_CHECKING:

@@ -1,34 +1,28 @@
-"""What the summaries of all tools count, and how they are put together (behaviour B5)."""
+"""What the summaries of all tools count (behaviour B5)."""
 
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from flue_grpc.agentindex.adapters._json_values import MAX_COUNT
 from flue_grpc.agentindex.adapters._pieces import (
-    PLACEHOLDERS,
     SYSTEM_TEXT,
     TOOL_CALL,
     USER_TEXT,
     Piece,
 )
-from flue_grpc.agentindex.adapters.base import FileFacts, LineUsage
-from flue_grpc.agentindex.values import Resume, Summary, TokenUsage
-from flue_grpc.limits import FIRST_PROMPT_BYTES, LABEL_BYTES, MODELS, TITLE_CODE_POINTS
-from flue_grpc.text.clean import cut_bytes, first_line, sanitize
+from flue_grpc.agentindex.adapters.base import LineUsage
+from flue_grpc.agentindex.values import TokenUsage
+from flue_grpc.limits import MODELS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable
 
 NO_TOKENS: Final = TokenUsage()
 NOTHING: Final[tuple[LineUsage, ...]] = ()
-
-_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-_PATH_BYTES: Final = 4096  # PATH_MAX: no longer directory can be entered
 
 
 class Tally(msgspec.Struct):
@@ -120,51 +114,6 @@ class Tally(msgspec.Struct):
         return minus(self.tokens, before)
 
 
-class Traits(msgspec.Struct, frozen=True):
-    """What a summary says besides its counts; ``title`` is empty for one from the prompt."""
-
-    id: str
-    cwd: str
-    title: str
-    first_prompt: str
-    resume: tuple[str, ...]
-    parent_id: str = ""
-    is_subagent: bool = False
-    git_branch: str = ""
-    tool_version: str = ""
-    cost_usd: float | None = None
-
-
-def summary_of(tool: str, traits: Traits, tally: Tally, file: FileFacts) -> Summary:
-    """Put a summary together. A subagent cannot be resumed (formats §8.5)."""
-    can_resume = traits.cwd and not traits.is_subagent
-    command, *args = traits.resume
-    return Summary(
-        id=traits.id,
-        tool=tool,
-        cwd=traits.cwd,
-        title=traits.title or title_of(traits.first_prompt),
-        first_prompt=traits.first_prompt,
-        started_at=tally.started_at,
-        ended_at=tally.ended_at,
-        message_count=tally.message_count,
-        tool_call_count=tally.tool_call_count,
-        models=tuple(tally.models),
-        tokens=tally.tokens,
-        cost_usd=traits.cost_usd,
-        file_size=file.size,
-        resume=Resume(command, tuple(args), traits.cwd) if can_resume else None,
-        prompt_count=tally.prompt_count,
-        parent_id=traits.parent_id,
-        git_branch=traits.git_branch,
-        tool_version=traits.tool_version,
-        subagent_tokens=NO_TOKENS,
-        updated_at=file.mtime,
-        revision=file.revision,
-        is_subagent=traits.is_subagent,
-    )
-
-
 def merged(one: Tally, other: Tally) -> Tally:
     """Return the counts and the span of both, with the tokens and models of ``one``."""
     tally = msgspec.structs.replace(one)
@@ -195,49 +144,6 @@ def maximum(one: TokenUsage, other: TokenUsage) -> TokenUsage:
         max(one.cache_read, other.cache_read),
         max(one.cache_write, other.cache_write),
     )
-
-
-def first_prose(pieces: Sequence[Piece], request: Callable[[str], str] = str) -> str:
-    """Return the prompt among the pieces of one record, as a summary keeps it.
-
-    ``request`` finds it in a text. A picture's placeholder counts only where no text
-    stands beside it (formats §8.13).
-    """
-    prompt = ""
-    for piece in pieces:
-        if piece.shape is USER_TEXT:
-            text = prompt_of(request(piece.render(piece.body)))
-            if text and text not in PLACEHOLDERS:
-                return text
-            prompt = prompt or text
-    return prompt
-
-
-def prompt_of(text: str) -> str:
-    """Cut a prompt to what a summary keeps of it (formats §8.12)."""
-    return cut_bytes(sanitize(text).strip(), FIRST_PROMPT_BYTES)
-
-
-def title_of(text: str) -> str:
-    """Return the first line that shows something (formats §8.12)."""
-    return first_line(sanitize(text), TITLE_CODE_POINTS)
-
-
-def label_of(text: str) -> str:
-    """Cut a short name, such as a model or a branch, that should never be long."""
-    return cut_bytes(sanitize(text), LABEL_BYTES)
-
-
-def directory_of(cwd: str) -> str:
-    """Return a working directory, empty when it cannot be one: damaged or too long."""
-    clean = sanitize(cwd)
-    is_sound = "\ufffd" not in clean and len(clean.encode()) <= _PATH_BYTES
-    return clean if is_sound else ""
-
-
-def is_id(text: str) -> bool:
-    """Say whether a text may name a session (behaviour B5)."""
-    return _ID.fullmatch(text) is not None
 
 
 def exact_parts(numbers: list[float]) -> list[float]:

@@ -12,6 +12,13 @@ from flue_grpc.agentindex.adapters._claude_titles import Titles
 from flue_grpc.agentindex.adapters._claude_usage import Requests
 from flue_grpc.agentindex.adapters._injected import slash_command
 from flue_grpc.agentindex.adapters._json_values import DAMAGE, time_of
+from flue_grpc.agentindex.adapters._names import (
+    directory_of,
+    first_prose,
+    is_id,
+    label_of,
+    prompt_of,
+)
 from flue_grpc.agentindex.adapters._pieces import (
     SYSTEM_TEXT,
     TOOL_RESULT,
@@ -21,17 +28,8 @@ from flue_grpc.agentindex.adapters._pieces import (
 )
 from flue_grpc.agentindex.adapters._places import directory_from, is_plain, stem_of
 from flue_grpc.agentindex.adapters._records import Records
-from flue_grpc.agentindex.adapters._tally import (
-    NOTHING,
-    Tally,
-    Traits,
-    directory_of,
-    first_prose,
-    is_id,
-    label_of,
-    prompt_of,
-    summary_of,
-)
+from flue_grpc.agentindex.adapters._summaries import Traits, summary_of
+from flue_grpc.agentindex.adapters._tally import NOTHING, Tally
 from flue_grpc.agentindex.adapters.base import Context, FileFacts, Ledger, LineUsage, Root, Source
 from flue_grpc.limits import LINE_MESSAGES
 

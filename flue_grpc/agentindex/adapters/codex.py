@@ -14,9 +14,11 @@ from flue_grpc.agentindex.adapters._codex_pieces import (
 )
 from flue_grpc.agentindex.adapters._codex_state import State, model_of, take
 from flue_grpc.agentindex.adapters._json_values import DAMAGE, time_of
+from flue_grpc.agentindex.adapters._names import is_id, title_of
 from flue_grpc.agentindex.adapters._pieces import Stamped, messages_of
 from flue_grpc.agentindex.adapters._places import directory_from, is_plain, stem_of
-from flue_grpc.agentindex.adapters._tally import Traits, is_id, merged, summary_of, title_of
+from flue_grpc.agentindex.adapters._summaries import Traits, summary_of
+from flue_grpc.agentindex.adapters._tally import merged
 from flue_grpc.agentindex.adapters.base import Context, FileFacts, Ledger, LineUsage, Root, Source
 from flue_grpc.agentindex.json_repair import whole_objects
 from flue_grpc.limits import LINE_MESSAGES

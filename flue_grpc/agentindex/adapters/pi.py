@@ -9,6 +9,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from flue_grpc.agentindex.adapters._json_values import DAMAGE, time_of
+from flue_grpc.agentindex.adapters._names import (
+    directory_of,
+    first_prose,
+    is_id,
+    label_of,
+    prompt_of,
+    title_of,
+)
 from flue_grpc.agentindex.adapters._pi_pieces import (
     LINES,
     CacheUsage,
@@ -24,20 +32,8 @@ from flue_grpc.agentindex.adapters._pieces import (
     messages_of,
 )
 from flue_grpc.agentindex.adapters._places import directory_from, is_plain, stem_of
-from flue_grpc.agentindex.adapters._tally import (
-    NO_TOKENS,
-    NOTHING,
-    Tally,
-    Traits,
-    directory_of,
-    exact_parts,
-    first_prose,
-    is_id,
-    label_of,
-    prompt_of,
-    summary_of,
-    title_of,
-)
+from flue_grpc.agentindex.adapters._summaries import Traits, summary_of
+from flue_grpc.agentindex.adapters._tally import NO_TOKENS, NOTHING, Tally, exact_parts
 from flue_grpc.agentindex.adapters.base import Context, FileFacts, Ledger, LineUsage, Root, Source
 from flue_grpc.agentindex.values import TokenUsage
 from flue_grpc.limits import LINE_MESSAGES
