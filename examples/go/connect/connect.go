@@ -1,4 +1,4 @@
-// Package connect opens a connection to a server and calls again what broke.
+// Package connect opens a connection to a server and opens broken streams again.
 package connect
 
 import (
@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -58,6 +59,15 @@ func FromEnvironment() (Target, error) {
 	return target, nil
 }
 
+// Own dials the server that FromEnvironment finds.
+func Own() (*grpc.ClientConn, error) {
+	target, err := FromEnvironment()
+	if err != nil {
+		return nil, err
+	}
+	return Dial(target)
+}
+
 // Dial prepares a connection, which is made by the first call.
 func Dial(target Target) (*grpc.ClientConn, error) {
 	transport := insecure.NewCredentials()
@@ -87,32 +97,55 @@ func Dial(target Target) (*grpc.ClientConn, error) {
 	return grpc.NewClient(target.Address, options...)
 }
 
-// Resume runs call until it ends well, waiting longer after each failure. call
-// reports whether it made progress, which forgives earlier failures, and starts
-// from wherever it came to. Only broken streams are worth another call: the
-// server or the connection went away, or it cut off a reader that paused.
-func Resume(ctx context.Context, call func(context.Context) (progressed bool, err error)) error {
-	failures := 0
-	for {
-		progressed, err := call(ctx)
+// Each gives take every response of a stream. A stream that breaks is opened again,
+// later after each failure without progress; take notes in the request of open where
+// that goes on. Only broken streams are worth it: the server or the connection went
+// away, or it cut off a reader that paused.
+func Each[Response any](
+	ctx context.Context,
+	open func(context.Context) (grpc.ServerStreamingClient[Response], error),
+	take func(*Response),
+) error {
+	for failures := 0; ; {
+		err := drain(ctx, open, func(response *Response) {
+			failures = 0
+			take(response)
+		})
 		code := status.Code(err)
 		if err == nil || (code != codes.Unavailable && code != codes.Aborted) {
 			return err
-		}
-		if progressed {
-			failures = 0
 		}
 		failures++
 		if failures == attempts {
 			return err
 		}
 		wait := min(longestWait, firstWait<<(failures-1))
-		wait = wait/2 + rand.N(wait/2)
 		select {
 		case <-ctx.Done():
-			return errors.Join(ctx.Err(), err)
-		case <-time.After(wait):
+			return ctx.Err()
+		case <-time.After(wait/2 + rand.N(wait/2)):
 		}
+	}
+}
+
+func drain[Response any](
+	ctx context.Context,
+	open func(context.Context) (grpc.ServerStreamingClient[Response], error),
+	take func(*Response),
+) error {
+	stream, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		response, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		take(response)
 	}
 }
 

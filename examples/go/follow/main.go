@@ -4,12 +4,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"log"
 	"os"
 	"os/signal"
+
+	"google.golang.org/grpc"
 
 	agentindex "flue-grpc/go/flue/agentindex/v1"
 
@@ -29,36 +29,22 @@ func main() {
 }
 
 func follow(ctx context.Context, tool, id string) error {
-	target, err := connect.FromEnvironment()
-	if err != nil {
-		return err
-	}
-	conn, err := connect.Dial(target)
+	conn, err := connect.Own()
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-
+	client := agentindex.NewAgentIndexClient(conn)
 	request := &agentindex.ReadTranscriptRequest{Tool: tool, Id: id, Follow: true}
-	return connect.Resume(ctx, func(ctx context.Context) (bool, error) {
-		stream, err := agentindex.NewAgentIndexClient(conn).ReadTranscript(ctx, request)
-		if err != nil {
-			return false, err
+	open := func(ctx context.Context) (grpc.ServerStreamingClient[agentindex.ReadTranscriptResponse], error) {
+		return client.ReadTranscript(ctx, request)
+	}
+	return connect.Each(ctx, open, func(response *agentindex.ReadTranscriptResponse) {
+		for _, message := range response.Page.Messages {
+			fmt.Printf("%d\t%s\t%q\n", message.Offset, message.Role, message.Text)
 		}
-		for progressed := false; ; progressed = true {
-			response, err := stream.Recv()
-			if errors.Is(err, io.EOF) {
-				return true, nil
-			}
-			if err != nil {
-				return progressed, err
-			}
-			for _, message := range response.Page.Messages {
-				fmt.Printf("%d\t%s\t%q\n", message.Offset, message.Role, message.Text)
-			}
-			// From here another call goes on, in this very file.
-			request.Offset = &response.Page.Next
-			request.Revision = response.Page.Revision
-		}
+		// From here another call goes on, in this very file.
+		request.Offset = &response.Page.Next
+		request.Revision = response.Page.Revision
 	})
 }

@@ -3,11 +3,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"log"
 	"time"
+
+	"google.golang.org/grpc"
 
 	agentindex "flue-grpc/go/flue/agentindex/v1"
 
@@ -22,35 +22,21 @@ func main() {
 }
 
 func list(ctx context.Context) error {
-	target, err := connect.FromEnvironment()
-	if err != nil {
-		return err
-	}
-	conn, err := connect.Dial(target)
+	conn, err := connect.Own()
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-
+	client := agentindex.NewAgentIndexClient(conn)
 	request := &agentindex.SnapshotRequest{}
-	return connect.Resume(ctx, func(ctx context.Context) (bool, error) {
-		stream, err := agentindex.NewAgentIndexClient(conn).Snapshot(ctx, request)
-		if err != nil {
-			return false, err
+	open := func(ctx context.Context) (grpc.ServerStreamingClient[agentindex.SnapshotResponse], error) {
+		return client.Snapshot(ctx, request)
+	}
+	return connect.Each(ctx, open, func(response *agentindex.SnapshotResponse) {
+		for _, summary := range response.Summaries {
+			show(summary)
 		}
-		for progressed := false; ; progressed = true {
-			response, err := stream.Recv()
-			if errors.Is(err, io.EOF) {
-				return true, nil
-			}
-			if err != nil {
-				return progressed, err
-			}
-			for _, summary := range response.Summaries {
-				show(summary)
-			}
-			request.PageToken = response.NextPageToken
-		}
+		request.PageToken = response.NextPageToken
 	})
 }
 

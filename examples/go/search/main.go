@@ -3,11 +3,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"log"
 	"os"
+
+	"google.golang.org/grpc"
 
 	agentindex "flue-grpc/go/flue/agentindex/v1"
 
@@ -25,35 +25,21 @@ func main() {
 }
 
 func search(ctx context.Context, text string) error {
-	target, err := connect.FromEnvironment()
-	if err != nil {
-		return err
-	}
-	conn, err := connect.Dial(target)
+	conn, err := connect.Own()
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-
+	client := agentindex.NewAgentIndexClient(conn)
 	request := &agentindex.SearchRequest{Query: text}
-	return connect.Resume(ctx, func(ctx context.Context) (bool, error) {
-		stream, err := agentindex.NewAgentIndexClient(conn).Search(ctx, request)
-		if err != nil {
-			return false, err
+	open := func(ctx context.Context) (grpc.ServerStreamingClient[agentindex.SearchResponse], error) {
+		return client.Search(ctx, request)
+	}
+	return connect.Each(ctx, open, func(response *agentindex.SearchResponse) {
+		for _, hit := range response.Hits {
+			show(hit)
 		}
-		for progressed := false; ; progressed = true {
-			response, err := stream.Recv()
-			if errors.Is(err, io.EOF) {
-				return true, nil
-			}
-			if err != nil {
-				return progressed, err
-			}
-			for _, hit := range response.Hits {
-				show(hit)
-			}
-			request.PageToken = response.NextPageToken
-		}
+		request.PageToken = response.NextPageToken
 	})
 }
 
