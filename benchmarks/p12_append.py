@@ -51,6 +51,7 @@ def _sync(scale: Scale) -> float:
     path = scale.work / "sync"
     path.write_bytes(bytes(1 << 20))
     descriptor = os.open(path, os.O_WRONLY)
+    os.fsync(descriptor)
     places = count()
 
     def once() -> None:
