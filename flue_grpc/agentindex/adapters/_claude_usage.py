@@ -15,6 +15,7 @@ import msgspec
 from flue_grpc.agentindex.adapters._claude_pieces import Usage
 from flue_grpc.agentindex.adapters._tally import NO_TOKENS, maximum, minus
 from flue_grpc.agentindex.values import TokenUsage
+from flue_grpc.limits import LABEL_BYTES
 
 if TYPE_CHECKING:
     from flue_grpc.agentindex.adapters._claude_pieces import CacheCreation, Line
@@ -47,8 +48,8 @@ class Requests(msgspec.Struct):
         message = line.message
         if message is None or message.usage is None:
             return NO_TOKENS
-        message_id = message.id or ""
-        name = line.request_id or (message_id and _NO_REQUEST + message_id)
+        message_id = _short(message.id or "")
+        name = _short(line.request_id or (message_id and _NO_REQUEST + message_id))
         is_same = name == self.name and message_id == self.message_id
         if is_same and name and message.usage == self.last:
             return NO_TOKENS
@@ -143,6 +144,11 @@ def _cache_write_of(creation: CacheCreation | None) -> int:
         return 0
     short, long = creation.ephemeral_5m_input_tokens, creation.ephemeral_1h_input_tokens
     return (short or 0) + (long or 0)
+
+
+def _short(name: str) -> str:
+    # A state keeps names of the last line; a damaged one may be very long.
+    return name if len(name) <= LABEL_BYTES else blake2b(name.encode()).hexdigest()
 
 
 def _key(space: int, name: str) -> int:

@@ -17,7 +17,7 @@ _TO_THE_END: Final = re.compile(r"\Z")
 
 _COMMAND_TAG: Final = re.compile(r"<((?:local-)?command-[a-z-]+)(?:\s[^<>]*+)?>")
 _COMMAND_NAME: Final = re.compile(r"<command-name(?:\s[^<>]*+)?>([^<]*+)</command-name>")
-_COMMAND_ARGS: Final = re.compile(r"<command-args(?:\s[^<>]*+)?>(.*?)</command-args>", re.DOTALL)
+_COMMAND_ARGS: Final = re.compile(r"<command-args(?:\s[^<>]*+)?>")
 _REMINDER: Final = "system-reminder"
 _CLAUDE_ENVELOPES: Final = {
     tag: re.compile(f"</{tag}>") for tag in (_REMINDER, "ide_opened_file", "ide_selection")
@@ -157,8 +157,12 @@ def slash_command(text: str) -> tuple[str, str] | None:
     name = _COMMAND_NAME.search(text)
     if not name or not name[1].strip():
         return None
-    args = _COMMAND_ARGS.search(text)
-    return "/" + name[1].strip().lstrip("/"), args[1].strip() if args else ""
+    # The first tag alone: a search for a closed one would start again at each.
+    opening = _COMMAND_ARGS.search(text)
+    args, closing = "", ""
+    if opening:
+        args, closing, _ = text[opening.end() :].partition("</command-args>")
+    return "/" + name[1].strip().lstrip("/"), args.strip() if closing else ""
 
 
 def codex_request(text: str) -> str:

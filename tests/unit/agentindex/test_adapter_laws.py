@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -116,6 +117,15 @@ def test_junk_is_read_as_nothing(tool, junk):
     reading = Reading(tool)
     reading.feed(junk)
     reading.check_laws()
+
+
+@pytest.mark.parametrize("name", FIXTURES)
+def test_a_state_is_small_whatever_the_lines_hold(name):
+    reading = reading_of(name)
+    for line in FIXTURES[name].split(b"\n"):
+        for text in sorted(set(re.findall(rb'":"([^"\\]{3,})"', line))):
+            reading.feed(line.replace(text, b"x" * 40_000) + b"\n")
+    assert len(msgspec.msgpack.encode(reading.state)) < 30_000
 
 
 def test_keys_of_a_ledger_are_signed_and_fit_a_column():

@@ -105,6 +105,8 @@ def test_many_envelopes_cost_one_pass():
         ("<command-name></command-name>", None),
         ("<command-message>x</command-message>", None),
         ("look: " + COMMAND, None),
+        ("<command-name>/x</command-name><command-args>never closed", ("/x", "")),
+        ("<command-name>/x</command-name>" + "<command-args>" * 100_000, ("/x", "")),
         ("plain", None),
     ],
 )
