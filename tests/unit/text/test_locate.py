@@ -87,6 +87,12 @@ def test_a_barrier_across_chunks_is_kept():
     assert located_tokens(text)[1:] == ["日", BARRIER, "本"]
 
 
+def test_a_barrier_is_never_the_first_to_be_repeated():
+    text = "x" * 8188 + " 日。本 語語"
+    for overlap in (1, 2, 3):
+        assert located_tokens(text, overlap)[1:] == ["日", BARRIER, "本", "語", "語"]
+
+
 def test_a_part_without_tokens_is_passed_once():
     text = "x " + "、 " * 50_000 + "y"
     assert located(text) == [(0, 1, "x"), (100_002, 100_003, "y")]
