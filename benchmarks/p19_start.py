@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from harness import Goal, absolute, compare, interleave
+from harness import Goal, Series, absolute, compare, interleave
 from homes import home
 from servers import product
 
@@ -30,21 +30,29 @@ def measure(scale: Scale) -> Iterator[Figure]:
     ):
         with product(full, data=Path(indexed) / "data") as served:
             served.ranked()
+        spent: dict[Path, list[float]] = {full: [], empty: []}
         many, none = interleave(
             scale.rounds,
-            (f"{sessions} sessions", "s", lambda: _start(full, Path(indexed) / "data")),
-            ("empty", "s", lambda: _start(empty, Path(nothing) / "data")),
+            (
+                f"{sessions} sessions",
+                "s",
+                lambda: _start(full, Path(indexed) / "data", spent[full]),
+            ),
+            ("empty", "s", lambda: _start(empty, Path(nothing) / "data", spent[empty])),
         )
     yield absolute(Goal("P19", "start to SERVING, empty", "at most", 0.6), none)
     yield compare(Goal("P19", f"start with {sessions} sessions", "at most", 1.2), many, none)
+    cpu = [Series("until SERVING", "s CPU", tuple(values[1:])) for values in spent.values()]
+    yield compare(Goal("P19", f"CPU of the start with {sessions} sessions"), *cpu)
 
 
-def _start(path: Path, data: Path) -> float:
+def _start(path: Path, data: Path, spent: list[float]) -> float:
     start = time.perf_counter()
     with product(path, data=data) as served:
         stub = health_pb2_grpc.HealthStub(served.channel)
         while not _is_serving(stub):
             time.sleep(0.002)
+        spent.append(served.cpu_seconds())
         return time.perf_counter() - start
 
 
