@@ -21,6 +21,9 @@ from flue_grpc.rpc.interceptors.budgets import BudgetSizes
 from flue_grpc.rpc.interceptors.deadlines import Patiences
 from flue_grpc.rpc.runtime import Runtime, RuntimeSettings
 from flue_grpc.server import Server
+from tests.wire import homes
+from tests.wire.live import append
+from tests.wire.process import Process
 
 TIMEOUT = 20.0
 
@@ -269,3 +272,40 @@ def make_flue(short_path):
     yield make
     for each in made:
         each.stop()
+
+
+@pytest.fixture
+def session(flue):
+    flue.store.CreateSession(store_pb2.CreateSessionRequest(id="s", title="t"))
+    append(flue, "one", "two")
+    return flue
+
+
+@pytest.fixture
+def transcript(flue):
+    """A transcript of two messages, and a function that adds bytes to it."""
+    homes.write_session(flue.home, 1)
+    flue.swept()
+    path = homes.transcript_path(flue.home, 1)
+
+    def write(text):
+        with path.open("ab") as file:
+            file.write(text.encode() if isinstance(text, str) else text)
+
+    write.path = path
+    return write
+
+
+@pytest.fixture
+def run(short_path):
+    """Start ``flue-grpc`` with arguments; killed when the test ends."""
+    started = []
+
+    def start(*arguments, **options):
+        started.append(Process(short_path, *arguments, **options))
+        return started[-1]
+
+    yield start
+    for each in started:
+        if not each.process.stdout.closed:
+            each.kill()

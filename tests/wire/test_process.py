@@ -6,8 +6,6 @@ import os
 import signal
 import socket
 import stat
-import subprocess
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -23,69 +21,7 @@ from flue.agentindex.v1 import agent_index_pb2_grpc
 from flue.store.v1 import store_pb2 as st
 from flue.store.v1 import store_pb2_grpc
 from tests.wire import homes
-
-PATIENCE = 60.0
-
-
-class Process:
-    """One ``flue-grpc`` with a home and an environment of its own."""
-
-    def __init__(self, directory, *arguments, stderr=subprocess.PIPE):
-        self.home = directory / "home"
-        self.home.mkdir(exist_ok=True)
-        self.socket = self.home / ".local/share/flue-grpc/flue.sock"
-        environment = {"PATH": os.environ["PATH"], "HOME": str(self.home)}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "flue_grpc", *map(str, arguments)],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            text=True,
-        )
-        self.channels = []
-
-    def lines(self, count):
-        return [self.process.stdout.readline().rstrip("\n") for _ in range(count)]
-
-    def ready(self):
-        self.printed = self.lines(3)
-        return self
-
-    def channel(self, target=None):
-        channel = grpc.insecure_channel(target or f"unix:{self.socket}")
-        self.channels.append(channel)
-        return channel
-
-    def signal(self, number):
-        self.process.send_signal(number)
-
-    def end(self):
-        """Wait for the end; returns (exit code, rest of stdout, stderr)."""
-        for channel in self.channels:
-            channel.close()
-        out, err = self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode, out, err
-
-    def kill(self):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.end()
-
-
-@pytest.fixture
-def run(short_path):
-    """Start ``flue-grpc`` with arguments; killed when the test ends."""
-    started = []
-
-    def start(*arguments, **options):
-        started.append(Process(short_path, *arguments, **options))
-        return started[-1]
-
-    yield start
-    for each in started:
-        if not each.process.stdout.closed:
-            each.kill()
+from tests.wire.process import PATIENCE
 
 
 def test_it_prints_the_address_and_two_lines_to_paste_and_nothing_else(run):
