@@ -28,6 +28,7 @@ from flue_grpc.agentindex.adapters._pieces import (
     result_text,
 )
 from flue_grpc.agentindex.adapters._records import Count, Records
+from flue_grpc.limits import LINE_MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -125,9 +126,12 @@ LINES: Final = Records(Line)
 
 
 def pieces_of(line: Line) -> list[Piece]:
-    """Return the messages of a line, none for a line that holds none."""
-    make = _MAKERS.get(line.type or "")
-    return make(line) if make else []
+    """Return the messages of a line, at most LINE_MESSAGES."""
+    make = _MAKERS.get(line.type)
+    if make is None:
+        return []
+    pieces = make(line)
+    return pieces if len(pieces) <= LINE_MESSAGES else pieces[:LINE_MESSAGES]
 
 
 def _assistant_pieces(line: Line) -> list[Piece]:
@@ -219,7 +223,7 @@ def _result(block: Block) -> Piece:
     return Piece(TOOL_RESULT, block.content, result_text, "", call_id, block.is_error is True)
 
 
-_MAKERS: Final[dict[str, Callable[[Line], list[Piece]]]] = {
+_MAKERS: Final[dict[str | None, Callable[[Line], list[Piece]]]] = {
     "assistant": _assistant_pieces,
     "user": _user_pieces,
     "system": _system_pieces,

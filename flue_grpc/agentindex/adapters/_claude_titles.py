@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 _MARK_BYTES: Final = 4
 _MARK: Final = "<I"
-_FRESH: Final = 64  # packed together, which is cheaper than one by one
-_PACKING: Final = f"<{_FRESH}I"
+FRESH_MARKS: Final = 128  # packed together, which is cheaper than one by one
 
 
 class Titles(msgspec.Struct):
@@ -47,7 +46,7 @@ class Titles(msgspec.Struct):
     def title(self) -> str:
         """The session's title, empty if only its prompt can give one."""
         named = self.custom or self.agent or self.ai
-        return named or self.own_summary or self.first_summary
+        return named or self._own_summary() or self.first_summary
 
     def take(self, line: Line) -> None:
         """Take in a line of one of the title types."""
@@ -67,16 +66,13 @@ class Titles(msgspec.Struct):
         self.custom = title_of(title) or self.custom
         self._settle()
 
-    def take_uuid(self, uuid: msgspec.Raw) -> None:
-        """Remember that a line has this uuid, while summaries may matter."""
-        mark = crc32(uuid)
-        self.fresh.append(mark)
-        if self.pending and mark in self.pending:
+    def pack(self) -> None:
+        """Pack the fresh marks, and settle which pending summaries they are about."""
+        for mark in self.pending.keys() & set(self.fresh):
             self._own(*self.pending.pop(mark))
-        if len(self.fresh) == _FRESH:
-            packed = self.marks + struct.pack(_PACKING, *self.fresh)
-            self.marks = packed[-REMEMBERED_UUIDS * _MARK_BYTES :]
-            self.fresh = []
+        packed = self.marks + struct.pack(f"<{len(self.fresh)}I", *self.fresh)
+        self.marks = packed[-REMEMBERED_UUIDS * _MARK_BYTES :]
+        self.fresh = []
 
     def _settle(self) -> None:
         if self.custom or self.agent or self.ai:
@@ -94,14 +90,20 @@ class Titles(msgspec.Struct):
         if self._has(mark):
             self._own(self.summaries, title)
         else:
-            self.pending[mark] = (self.summaries, title)
-            if len(self.pending) > PENDING_SUMMARIES:
+            if len(self.pending) >= PENDING_SUMMARIES:
+                self.pack()
+            if len(self.pending) >= PENDING_SUMMARIES:
                 del self.pending[next(iter(self.pending))]
+            self.pending[mark] = (self.summaries, title)
 
     def _own(self, number: int, title: str) -> None:
         if number > self.own_number:
             self.own_number = number
             self.own_summary = title
+
+    def _own_summary(self) -> str:
+        fresh = [self.pending[mark] for mark in self.pending.keys() & set(self.fresh)]
+        return max([*fresh, (self.own_number, self.own_summary)])[1]
 
     def _has(self, mark: int) -> bool:
         return mark in self.fresh or any(

@@ -48,14 +48,15 @@ class Requests(msgspec.Struct):
         message = line.message
         if message is None or message.usage is None:
             return NO_TOKENS
-        message_id = _short(message.id or "")
-        name = _short(line.request_id or (message_id and _NO_REQUEST + message_id))
+        message_id = message.id or ""
+        name = line.request_id or (message_id and _NO_REQUEST + message_id)
+        if not name:
+            return _tokens_of(message.usage)
         is_same = name == self.name and message_id == self.message_id
-        if is_same and name and message.usage == self.last:
+        if is_same and message.usage == self.last:
             return NO_TOKENS
         usage = _tokens_of(message.usage)
-        if not name:
-            return usage
+        name, message_id = _short(name), _short(message_id)
         if is_branch:
             return self._count_branch(name, message_id, usage, ledger)
         taken_back = NO_TOKENS if is_same else self._turn_to(name, message_id, ledger)

@@ -30,6 +30,7 @@ from flue_grpc.agentindex.adapters._pieces import (
     result_text,
 )
 from flue_grpc.agentindex.adapters._records import Count, Records
+from flue_grpc.limits import LINE_MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,8 +142,11 @@ def pieces_of(line: Line, context: Context) -> list[Piece]:
     if payload is None:
         return []
     if line.type == "response_item":
-        make = _MAKERS.get(payload.type or "")
-        return make(payload) if make else []
+        make = _MAKERS.get(payload.type)
+        if make is None:
+            return []
+        pieces = make(payload)
+        return pieces if len(pieces) <= LINE_MESSAGES else pieces[:LINE_MESSAGES]
     if line.type == "event_msg":
         return _mirror_pieces(payload) if context.mirror else []
     # Of a compaction its summary, never the history that it repeats.
@@ -285,7 +289,7 @@ def _result(name: str, output: msgspec.Raw, item: Payload) -> list[Piece]:
     return [Piece(TOOL_RESULT, body, result_text, name, item.call_id or "", is_error)]
 
 
-_MAKERS: Final[dict[str, Callable[[Payload], list[Piece]]]] = {
+_MAKERS: Final[dict[str | None, Callable[[Payload], list[Piece]]]] = {
     "message": _message_pieces,
     "agent_message": _agent_message_pieces,
     "reasoning": _reasoning_pieces,

@@ -77,8 +77,8 @@ def take(state: State, line: Line, pieces: list[Piece], ledger: Ledger) -> tuple
     if payload.role == "user":
         _take_prompt(state, pieces, is_own=is_own)
     model = state.context.model if pieces[-1].shape.role == "assistant" else ""
-    usage = state.tally.take(pieces, time_of(line.timestamp), model, inherited=not is_own)
-    return undone if usage is None else (*undone, usage)
+    added = state.tally.take(pieces, time_of(line.timestamp), model, inherited=not is_own)
+    return undone + added if undone else added
 
 
 def model_of(line: Line) -> str:
@@ -136,12 +136,11 @@ def _take_mirror(
     is_mirror = line.type == "event_msg"
     tally = state.mirror if is_mirror else state.tally
     model = state.context.model if pieces[-1].shape.role == "assistant" else ""
-    usage = tally.take(pieces, time_of(line.timestamp), model, inherited=not is_own)
-    if usage is None:
-        return NOTHING
+    added = tally.take(pieces, time_of(line.timestamp), model, inherited=not is_own)
     if is_mirror:
-        state.mirrored.add(usage)
-    return (usage,)
+        for usage in added:
+            state.mirrored.add(usage)
+    return added
 
 
 def _end_mirror(state: State) -> tuple[LineUsage, ...]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
 from flue_grpc.text.clean import REPLACEMENT, sanitize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Stamp = str | int | float | None
 """A time as tools write it: ISO 8601, or a number since 1970."""
@@ -27,6 +30,8 @@ _LAST: Final = (int(_END.timestamp()) + 1) * _MICROSECOND - 1
 _SECONDS_END: Final = 10**11
 _MILLISECONDS_END: Final = 10**14
 
+# Asking forgiveness for other types costs less than looking at the type each time.
+_from_iso: Final = cast("Callable[[Stamp], datetime]", datetime.fromisoformat)
 _STRING_DECODER: Final = msgspec.json.Decoder(str).decode
 _LIST_DECODER: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _OBJECT_DECODER: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -50,20 +55,22 @@ def time_of(stamp: Stamp) -> int | None:
 
     A time without a zone is UTC; digits beyond the microsecond are cut (formats §1.6).
     """
-    if not isinstance(stamp, str):
-        return _epoch_time(stamp)
     try:
-        moment = datetime.fromisoformat(stamp)
-    except ValueError:
+        elapsed = _from_iso(stamp) - _EPOCH
+    except (TypeError, ValueError):
+        # No text, no time, or one without a zone.
         return _odd_time(stamp)
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    elapsed = moment - _EPOCH
     time = (elapsed.days * 86400 + elapsed.seconds) * _MICROSECOND + elapsed.microseconds
     return time if 0 <= time <= _LAST else None
 
 
-def _odd_time(stamp: str) -> int | None:
+def _odd_time(stamp: Stamp) -> int | None:
+    if not isinstance(stamp, str):
+        return _epoch_time(stamp)
+    try:
+        return time_of(_from_iso(stamp).replace(tzinfo=UTC).isoformat())
+    except ValueError:
+        pass
     text = stamp.strip().upper()
     if text.isdecimal() and text.isascii():
         return _epoch_time(int(text)) if len(text) < len(str(MAX_COUNT)) else None

@@ -29,6 +29,7 @@ from flue_grpc.agentindex.adapters._pieces import (
     placeholder,
 )
 from flue_grpc.agentindex.adapters._records import Count, Records
+from flue_grpc.limits import LINE_MESSAGES
 from flue_grpc.text.clean import sanitize
 
 if TYPE_CHECKING:
@@ -121,13 +122,14 @@ _FAILURES: Final = frozenset({"error", "aborted"})
 
 
 def pieces_of(line: Line) -> list[Piece]:
-    """Return the messages of a line."""
+    """Return the messages of a line, at most LINE_MESSAGES."""
     if line.type == "message":
         body = line.message
         make = _MAKERS.get(body.role or "") if body else None
-        return make(body) if make and body else []
+        pieces = make(body) if make and body else []
+        return pieces if len(pieces) <= LINE_MESSAGES else pieces[:LINE_MESSAGES]
     if line.type == "custom_message":
-        return _prose_pieces(line.content, SYSTEM_TEXT)
+        return _prose_pieces(line.content, SYSTEM_TEXT)[:LINE_MESSAGES]
     if line.type in {"compaction", "branch_summary"}:
         return [Piece(SYSTEM_TEXT, line.summary)] if line.summary else []
     return []

@@ -49,8 +49,8 @@ class Tally(msgspec.Struct):
         *,
         sidechain: bool = False,
         inherited: bool = False,
-    ) -> LineUsage | None:
-        """Take in the messages and tokens of a record; return what it adds, None for nothing.
+    ) -> tuple[LineUsage, ...]:
+        """Take in the messages and tokens of a record; return what it adds.
 
         What is ``inherited`` does not widen the session's span (behaviour B5).
         """
@@ -67,12 +67,12 @@ class Tally(msgspec.Struct):
         if tokens is not NO_TOKENS:
             tokens = self.add(tokens)
         elif not count and cost_usd is None:
-            return None
+            return NOTHING
         if count:
             self.message_count += count
             if ts is not None and not inherited:
                 self.stretch(ts)
-        return LineUsage(ts, model, tokens, cost_usd, count)
+        return (LineUsage(ts, model, tokens, cost_usd, count),)
 
     def stretch(self, ts: int) -> None:
         """Let the session span ``ts``, the time of a message that counts."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Final
+from zlib import crc32
 
 import msgspec
 
 from flue_grpc.agentindex.adapters._claude_pieces import LINES, SYNTHETIC, Line, pieces_of
-from flue_grpc.agentindex.adapters._claude_titles import Titles
+from flue_grpc.agentindex.adapters._claude_titles import FRESH_MARKS, Titles
 from flue_grpc.agentindex.adapters._claude_usage import Requests
 from flue_grpc.agentindex.adapters._injected import slash_command
 from flue_grpc.agentindex.adapters._json_values import DAMAGE, time_of
@@ -132,11 +133,7 @@ class Claude:
             record = _decode(line)
         except DAMAGE:
             return _feed_damaged(state, line, ledger)
-        pieces = pieces_of(record)
-        if len(pieces) > LINE_MESSAGES:
-            del pieces[LINE_MESSAGES:]
-        added = _take(state, record, pieces, ledger)
-        return NOTHING if added is None else (added,)
+        return _take(state, record, pieces_of(record), ledger)
 
     def context(self, state: State) -> Context:
         """Return nothing: a line of Claude Code stands for itself."""
@@ -180,28 +177,31 @@ class Claude:
 
 
 def _feed_damaged(state: State, line: bytes | memoryview, ledger: Ledger) -> tuple[LineUsage, ...]:
-    added = []
+    added = NOTHING
     room = LINE_MESSAGES
     for record in LINES.rescue(line):
         pieces = pieces_of(record)[:room]
         room -= len(pieces)
-        added.append(_take(state, record, pieces, ledger))
-    return tuple(usage for usage in added if usage is not None)
+        added += _take(state, record, pieces, ledger)
+    return added
 
 
-def _take(state: State, line: Line, pieces: list[Piece], ledger: Ledger) -> LineUsage | None:
+def _take(state: State, line: Line, pieces: list[Piece], ledger: Ledger) -> tuple[LineUsage, ...]:
     """Take in a line's record; return what it adds to the usage."""
     place = (line.cwd, line.version, line.git_branch)
     if place != state.place:
         _take_place(state, place)
-    if not state.titles.is_settled:
-        state.titles.take_uuid(line.uuid)
+    titles = state.titles
+    if not titles.is_settled:
+        titles.fresh.append(crc32(line.uuid))
+        if len(titles.fresh) >= FRESH_MARKS:
+            titles.pack()
     if line.type == "assistant":
         return _take_response(state, line, pieces, ledger)
     if not pieces:
         if line.type in _TITLE_TYPES:
-            state.titles.take(line)
-        return None
+            titles.take(line)
+        return NOTHING
     sidechain = line.is_sidechain is True
     if not (sidechain or (len(pieces) == 1 and pieces[0].shape is TOOL_RESULT)):
         _take_prompts(state, pieces)
@@ -210,7 +210,7 @@ def _take(state: State, line: Line, pieces: list[Piece], ledger: Ledger) -> Line
 
 def _take_response(
     state: State, line: Line, pieces: list[Piece], ledger: Ledger
-) -> LineUsage | None:
+) -> tuple[LineUsage, ...]:
     """Take in a line of the assistant, which may have usage without a message."""
     model = (line.message.model if line.message else None) or ""
     if model == SYNTHETIC:

@@ -75,10 +75,7 @@ class Codex:
             return _feed_damaged(state, line, ledger)
         if record.payload is None:
             record = unbare(record, line)
-        pieces = pieces_of(record, state.context)
-        if len(pieces) > LINE_MESSAGES:
-            del pieces[LINE_MESSAGES:]
-        return take(state, record, pieces, ledger)
+        return take(state, record, pieces_of(record, state.context), ledger)
 
     def context(self, state: State) -> Context:
         """Return the model in force, and whether events stand in for messages."""

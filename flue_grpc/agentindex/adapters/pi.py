@@ -107,11 +107,7 @@ class Pi:
             record = _decode(line)
         except DAMAGE:
             return _feed_damaged(state, line, ledger)
-        pieces = pieces_of(record)
-        if len(pieces) > LINE_MESSAGES:
-            del pieces[LINE_MESSAGES:]
-        added = _take(state, record, pieces, ledger)
-        return NOTHING if added is None else (added,)
+        return _take(state, record, pieces_of(record), ledger)
 
     def context(self, state: State) -> Context:
         """Return the model that was chosen last."""
@@ -149,20 +145,20 @@ class Pi:
 
 
 def _feed_damaged(state: State, line: bytes | memoryview, ledger: Ledger) -> tuple[LineUsage, ...]:
-    added = []
+    added = NOTHING
     room = LINE_MESSAGES
     for record in LINES.rescue(line):
         pieces = pieces_of(record)[:room]
         room -= len(pieces)
-        added.append(_take(state, record, pieces, ledger))
-    return tuple(usage for usage in added if usage is not None)
+        added += _take(state, record, pieces, ledger)
+    return added
 
 
-def _take(state: State, line: Line, pieces: list[Piece], ledger: Ledger) -> LineUsage | None:
+def _take(state: State, line: Line, pieces: list[Piece], ledger: Ledger) -> tuple[LineUsage, ...]:
     """Take in a line's record; return what it adds to the usage."""
     if not state.has_header:
         _take_header(state, line)
-        return None
+        return NOTHING
     if line.type != "message":
         state.context = _context_after(line, state.context)
         if line.type == "session_info":
@@ -174,7 +170,7 @@ def _take(state: State, line: Line, pieces: list[Piece], ledger: Ledger) -> Line
         model = _model_of(line, state)
     usage = _usage_of(line)
     if usage is None or not _is_first(line, ledger):
-        return state.tally.take(pieces, _time_of(line), model) if pieces else None
+        return state.tally.take(pieces, _time_of(line), model) if pieces else NOTHING
     cost = _cost_of(usage)
     if cost is not None:
         state.has_cost = True
