@@ -8,6 +8,7 @@ import time
 from collections import Counter, defaultdict
 
 import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from flue.agentindex.v1 import agent_index_pb2 as ai
 from flue.agentindex.v1 import agent_index_pb2_grpc
@@ -71,11 +72,14 @@ class Load:
         with grpc.insecure_channel(self.address, RECEIVE) as channel:
             store = store_pb2_grpc.StoreStub(channel)
             index = agent_index_pb2_grpc.AgentIndexStub(channel)
+            health = health_pb2_grpc.HealthStub(channel)
             turn = 0
             while not self._ending.is_set():
                 turn += 1
                 try:
                     worker(store, index, dice, f"{number}-{turn}")
+                    if turn % 4 == 0:
+                        self._timed("Health", health.Check, health_pb2.HealthCheckRequest())
                 except grpc.RpcError as error:
                     self._note(error)
                 self._ending.wait(PAUSE)

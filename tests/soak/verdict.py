@@ -9,7 +9,7 @@ MEMORY_FLOOR = 24.0  # MiB: growth below it is no growth
 DESCRIPTORS = 64  # beyond what it held once it was warm: calls come and go
 THREADS = 320  # 256 + 32 + 32 of the budgets and the few of our own would be the most
 WAL = 72.0  # MiB: JOURNAL_BYTES and what is written before a checkpoint
-DRIFT = 2.0  # of the median, which the machine's other work moves too
+DRIFT = 2.0  # of the median, beyond that of a call that touches no data
 DRIFT_FLOOR = 5.0  # milliseconds
 
 
@@ -36,14 +36,21 @@ def judge(life, samples):
     for name in ("wal", "index_wal"):
         most = [max(getattr(s, name) for s in part) for part in (early, late)]
         tell(f"{name} MiB", *most, most[1] > WAL)
+    pace = _pace(early, late)
     for rpc in sorted({name for s in samples for name in s.latencies}):
         before, after = (_times(part, rpc) for part in (early, late))
         if len(before) < 10 or len(after) < 10:
             continue
         middle = [median(before), median(after)]
-        tell(rpc, *middle, middle[1] > max(DRIFT_FLOOR, DRIFT * middle[0]))
+        tell(rpc, *middle, middle[1] > max(DRIFT_FLOOR, DRIFT * pace * middle[0]))
         tell(f"{rpc} p99", _p99(before), _p99(after), is_fault=False)
     return lines, faults
+
+
+def _pace(early, late):
+    """Return how much slower the machine itself has become, at least 1."""
+    before, after = (_times(part, "Health") for part in (early, late))
+    return max(1.0, median(after) / median(before)) if before and after else 1.0
 
 
 def _times(samples, rpc):

@@ -104,15 +104,21 @@ def _raise_one(order):
         finally:
             sys.stdout.flush()
             os._exit(code or 0)
-    _, status = os.waitpid(child, 0)
-    os.write(1, f"exit {os.waitstatus_to_exitcode(status)}\n".encode())
+    # Not reaped yet: its number must mean nobody else while it may still be killed.
+    ended = os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+    os.write(1, f"exit {code}\n".encode())
+    return child
 
 
 def _main():
     for name in PRELOADED:
         import_module(name)
+    last = None
     for line in sys.stdin:
-        _raise_one(json.loads(line))
+        if last is not None:
+            os.waitpid(last, 0)
+        last = _raise_one(json.loads(line))
 
 
 if __name__ == "__main__":
