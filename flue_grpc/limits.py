@@ -52,6 +52,10 @@ RECONNECT_MOST_MS: Final = 2000  # a person who waits for it sees no longer gap
 HANDSHAKE_SECONDS: Final = 10.0  # who says nothing holds a file descriptor; 120 s by default
 DRAIN_SECONDS: Final = 10.0  # running calls may finish within it after SIGTERM
 
+# --- Locks ---
+LOCK_WAIT_SECONDS: Final = 0.3  # above a fork and exec on a busy machine; nobody notices it
+LOCK_RETRY_SECONDS: Final = 0.01
+
 # --- Credentials ---
 TOKEN_BYTES: Final = 32  # of randomness in a token that we make
 TOKEN_MIN_CHARACTERS: Final = 22  # 128 bits in base64: not to be guessed

@@ -9,10 +9,12 @@ import errno
 import fcntl
 import os
 import stat
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from flue_grpc.errors import AlreadyRunningError, ConfigError
+from flue_grpc.limits import LOCK_RETRY_SECONDS, LOCK_WAIT_SECONDS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,12 +87,12 @@ class OwnerLock:
     def __init__(self, path: Path) -> None:
         """Take the lock at once.
 
-        Raises AlreadyRunningError naming the file and its owner when it is
-        taken, ConfigError when the file cannot be used as a lock.
+        Raises AlreadyRunningError naming the file and its owner when it stays
+        taken for LOCK_WAIT_SECONDS, ConfigError when the file cannot be a lock.
         """
         self.path = path
         try:
-            self._descriptor = _lock(path)
+            self._descriptor = _lock_patiently(path)
         except BlockingIOError as error:
             raise AlreadyRunningError(
                 f"{path} is locked by {_owner(path)}; stop it first, or use another directory"
@@ -127,6 +129,21 @@ def _make_missing(path: Path) -> None:
     with suppress(FileExistsError):
         path.mkdir(mode=DIRECTORY_MODE)
         path.chmod(DIRECTORY_MODE)
+
+
+def _lock_patiently(path: Path) -> int:
+    """Take the lock. Raises BlockingIOError when it stays taken, and OSError.
+
+    A child that a killed owner was just starting holds the lock until its exec.
+    """
+    end = time.monotonic() + LOCK_WAIT_SECONDS
+    while True:
+        try:
+            return _lock(path)
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                raise
+        time.sleep(LOCK_RETRY_SECONDS)
 
 
 def _lock(path: Path) -> int:

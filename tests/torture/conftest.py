@@ -1,4 +1,4 @@
-"""How often to kill: ``FLUE_KILLS`` servers, and a tenth of each other kind."""
+"""How often to kill: ``FLUE_KILLS`` servers, indexes half as often, commands a tenth or less."""
 
 from __future__ import annotations
 

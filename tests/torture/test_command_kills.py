@@ -55,7 +55,7 @@ def test_a_killed_restore_leaves_the_old_database_or_the_new_one(
     _fill(directory / "new.db", "new")
     _fill(directory / "old.db", "old")
     left = set()
-    for _ in range(max(6, kills // 10)):
+    for _ in range(max(6, kills // 20)):
         shutil.rmtree(data)
         data.mkdir(mode=0o700)
         shutil.copy(directory / "old.db", data / "store.db")
@@ -89,7 +89,7 @@ def _is_whole(path):
 def test_a_killed_backup_is_whole_or_not_there(data, directory, nursery, kills, seed):
     dice = random.Random(seed)
     _fill(data / "store.db", "kept")
-    for turn in range(max(6, kills // 10)):
+    for turn in range(max(6, kills // 20)):
         copy = directory / f"copy-{turn}.db"
         order = ("backup", str(copy), "--data-dir", str(data))
         _killed(nursery.run("flue_grpc.cli:main", *order), dice.uniform(0, 0.08))
@@ -109,7 +109,7 @@ def test_a_killed_adoption_is_done_by_the_next_start(data, directory, nursery, k
             (("first " * 100,) for _ in range(MESSAGES)),
         )
     database = data / "store.db"
-    for _ in range(max(6, kills // 10)):
+    for _ in range(max(6, kills // 20)):
         shutil.rmtree(data)
         data.mkdir(mode=0o700)
         shutil.copy(original, database)

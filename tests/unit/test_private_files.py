@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -125,6 +126,17 @@ def test_a_lock_ends_with_its_process_and_is_named_in_another(tmp_path):
         owner.kill()
         owner.wait()
         private_files.OwnerLock(path).release()
+
+
+def test_a_child_that_a_killed_owner_was_starting_only_delays_the_next_one(tmp_path, monkeypatch):
+    """Between fork and exec it has the lock's descriptor, and nobody who could stop it."""
+    path = tmp_path / "lock"
+    private_files.OwnerLock(path).release()
+    inherited = os.open(path, os.O_RDWR)
+    fcntl.flock(inherited, fcntl.LOCK_EX)
+    monkeypatch.setattr(private_files.time, "sleep", lambda _: os.close(inherited))
+    with private_files.OwnerLock(path):
+        assert path.read_text() == f"{os.getpid()}\n"
 
 
 def test_an_owner_that_has_not_written_its_id_is_another_process(tmp_path):
