@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.wire.test_process import Process
+from tests.wire.process import Process
 
 ROOT = Path(__file__).resolve().parents[2]
 STORE = "flue.store.v1.Store"
