@@ -33,14 +33,14 @@ class LineBlocks:
     ``start`` is taken for a line's start. Once iterated, ``offset`` is just after the
     last newline, ``end`` where the bytes ended, earlier than asked in a file that was
     cut meanwhile, and ``tail`` what lies between. A line above ``cap`` is stepped over,
-    and an unterminated one leaves an empty tail: no more than that is ever held.
+    and an unterminated one leaves an empty tail: neither is ever held.
     Iterating raises OSError.
     """
 
     def __init__(
         self, fd: int, start: int, end: int, buffer: bytearray, cap: int = LINE_BYTES
     ) -> None:
-        """Read from ``fd``, which stays open, into ``buffer``, or a larger one for long lines.
+        """Read from ``fd``, which stays open, into ``buffer``; a longer line has its own.
 
         ``buffer`` is at most ``cap`` + 1 bytes long, and nobody else's while iterating.
         """
@@ -53,44 +53,66 @@ class LineBlocks:
         self._cap = cap
 
     def __iter__(self) -> Iterator[LineBlock]:
-        buffer, held, skips = self._buffer, 0, False
-        while count := self._read(buffer, held):
+        view, held = memoryview(self._buffer), 0
+        while count := self._read(view[held:]):
             used = held + count
-            ends = _newlines(buffer, held, used)
-            view = memoryview(buffer)
-            first = 0
-            if ends and skips:
-                first = ends.pop(0) + 1
-                self.offset, skips = self.end - used + first, False
-                ends = [end - first for end in ends]
+            ends = _newlines(self._buffer, held, used)
+            rest = 0
             if ends:
-                yield LineBlock(view[first:], self.offset, ends)
-                first += ends[-1] + 1
-                self.offset = self.end - used + first
-            held = 0 if skips else used - first
-            if held > self._cap:
-                held, skips = 0, True
-            buffer = self._moved(buffer, view[first : first + held])
-        if not skips:
-            self.tail = bytes(memoryview(buffer)[:held])
+                yield LineBlock(view, self.offset, ends)
+                rest = ends[-1] + 1
+                self.offset += rest
+            held = used - rest
+            if held == len(view):
+                yield from self._long_line()
+                held = 0
+            elif rest:
+                # The two may overlap: views, unlike the buffer, move such bytes rightly.
+                view[:held] = view[rest:used]
+        self.tail = self.tail or bytes(view[:held])
 
-    def _read(self, buffer: bytearray, held: int) -> int:
-        size = min(len(buffer) - held, self._limit - self.end)
+    def _long_line(self) -> Iterator[LineBlock]:
+        """Take the line that fills the buffer, once it is known to be none too long."""
+        is_terminated = self._skip_line()
+        line_end = self.end
+        length = line_end - self.offset - is_terminated
+        data = self._again(length + is_terminated) if length <= self._cap else b""
+        if self.end < line_end:
+            self._limit = self.end  # cut meanwhile
+        if not is_terminated or self.end < line_end:
+            self.tail = bytes(data)
+            return
+        if data:
+            yield LineBlock(memoryview(data), self.offset, [length])
+        self.offset = line_end
+
+    def _skip_line(self) -> bool:
+        """Go on to just after the next newline; return whether there is one."""
+        view = memoryview(self._buffer)
+        while count := self._read(view):
+            place = self._buffer.find(b"\n", 0, count)
+            if place >= 0:
+                self.end += place + 1 - count
+                return True
+        return False
+
+    def _again(self, size: int) -> bytearray:
+        """Read the line from its start; shorter than ``size`` in a file that was cut."""
+        data = bytearray(size)
+        self.end = self.offset
+        held = 0
+        while held < size and (count := self._read(memoryview(data)[held:])):
+            held += count
+        del data[held:]
+        return data
+
+    def _read(self, view: memoryview) -> int:
+        size = min(len(view), self._limit - self.end)
         if size <= 0:
             return 0
-        count = os.preadv(self._fd, [memoryview(buffer)[held : held + size]], self.end)
+        count = os.preadv(self._fd, [view[:size]], self.end)
         self.end += count
         return count
-
-    def _moved(self, buffer: bytearray, rest: memoryview) -> bytearray:
-        """Put what begins a line at the front of a buffer that has room for more of it."""
-        if 2 * len(rest) <= len(self._buffer):
-            buffer = self._buffer
-        else:
-            buffer = bytearray(min(max(2 * len(rest), len(buffer)), self._cap + 1))
-        # Both may be one buffer: views, unlike the buffer, move what overlaps.
-        memoryview(buffer)[: len(rest)] = rest
-        return buffer
 
 
 def _newlines(buffer: bytearray, start: int, end: int) -> list[int]:

@@ -78,8 +78,8 @@ def test_a_file_that_was_cut_ends_early(path):
     assert rest == (4, 6, b"tw")
 
 
-def test_memory_is_bounded_by_the_longest_line_taken(path, monkeypatch):
-    path.write_bytes(b"x" * 5000 + b"\n")
+def test_memory_is_what_the_longest_line_taken_needs(path, monkeypatch):
+    path.write_bytes(b"x" * 5000 + b"\n" + b"y" * 99 + b"\n" + b"z" * 5000)
     sizes = []
     monkeypatch.setattr(
         "flue_grpc.agentindex.line_blocks.bytearray",
@@ -87,5 +87,24 @@ def test_memory_is_bounded_by_the_longest_line_taken(path, monkeypatch):
         raising=False,
     )
     lines, rest = blocks_of(path, cap=100)
-    assert (lines, rest) == ([], (5001, 5001, b""))
-    assert max(sizes) == 101
+    assert (lines, rest) == ([(5001, b"y" * 99)], (5101, 10101, b""))
+    assert sizes == [100]
+
+
+@pytest.mark.parametrize(("left", "tail"), [(30, b"x" * 30), (101, b"x" * 100), (0, b"")])
+def test_a_file_cut_within_a_long_line_ends_there(path, monkeypatch, left, tail):
+    path.write_bytes(b"x" * 100 + b"\n" + b"more\n")
+    plain, calls = os.preadv, []
+
+    def cutting(fd, buffers, offset):
+        calls.append(offset)
+        if calls.count(0) == 2:
+            os.truncate(path, left)
+        return plain(fd, buffers, offset)
+
+    monkeypatch.setattr(os, "preadv", cutting)
+    lines, rest = blocks_of(path)
+    if left == 101:
+        assert (lines, rest) == ([(0, tail)], (101, 101, b""))
+    else:
+        assert (lines, rest) == ([], (0, left, tail))
