@@ -244,6 +244,7 @@ class _Writer:
                 portion.size,
                 part.kinds | portion.kinds,
                 portion.mirror,
+                _newest(part, portion.rows),
             ),
         )
 
@@ -258,6 +259,11 @@ class _Writer:
             return part
         ranked_index.save_part(self.db, msgspec.structs.replace(part, tail=0))
         return ranked_index.new_part(self.db, portion.tid, part.kinds)
+
+
+def _newest(part: Part, rows: list[Row]) -> int | None:
+    times = [row.ts for row in rows if row.ts is not None]
+    return max(times if part.newest is None else (*times, part.newest), default=None)
 
 
 def _merge(db: apsw.Connection, pace: Callable[[], None]) -> None:

@@ -52,7 +52,8 @@ create table ranked_parts(
   until integer not null,
   size integer not null,
   kinds integer not null,
-  mirror integer not null
+  mirror integer not null,
+  newest integer
 );
 create index ranked_parts_by_tid on ranked_parts(tid);
 create table ranked_fills(epoch integer not null, number integer not null);
@@ -74,7 +75,8 @@ class Part(msgspec.Struct, frozen=True, array_like=True):
     Rows 0 to ``messages`` are of the lines before ``until``, ``tail`` more of the whole
     objects of an unterminated last line. ``size`` is how large the file was. Only the
     last part of a transcript tells how far it is. ``kinds`` are the escapes before
-    ``until``, ``mirror`` is what the parser took for granted (``Context.mirror``).
+    ``until``, ``mirror`` is what the parser took for granted (``Context.mirror``). No
+    message here has a later time than ``newest``; None means that none has any.
     """
 
     ordinal: int
@@ -85,6 +87,7 @@ class Part(msgspec.Struct, frozen=True, array_like=True):
     size: int = 0
     kinds: int = 0
     mirror: bool = False
+    newest: int | None = None
 
     @property
     def escapes(self) -> KnownEscapes:
@@ -143,14 +146,14 @@ def load_last_part(db: apsw.Connection, tid: int) -> Part | None:
 
 def new_part(db: apsw.Connection, tid: int, kinds: int) -> Part:
     """Give the transcript its next ordinal; nothing is indexed under it yet."""
-    db.execute("insert into ranked_parts values(null, ?, 0, 0, 0, 0, ?, 0)", (tid, kinds))
+    db.execute("insert into ranked_parts values(null, ?, 0, 0, 0, 0, ?, 0, null)", (tid, kinds))
     return Part(db.last_insert_rowid(), tid, kinds=kinds)
 
 
 def save_part(db: apsw.Connection, part: Part) -> None:
     """Write how far a transcript is."""
     row = msgspec.structs.astuple(part)
-    db.execute("insert or replace into ranked_parts values(?, ?, ?, ?, ?, ?, ?, ?)", row)
+    db.execute("insert or replace into ranked_parts values(?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from flue_grpc.agentindex.escapes import UNKNOWN
 from flue_grpc.agentindex.ranked_index import MESSAGE_BITS, sorts_of
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from flue_grpc.agentindex.hit_filter import HitFilter
     from flue_grpc.agentindex.ranked_index import Part
 
-_MESSAGE_MASK = (1 << MESSAGE_BITS) - 1
+NO_TIME: Final = -(2**62)
+"""Stands for the time of a message without one: behind all others."""
+
+_MESSAGE_MASK: Final = (1 << MESSAGE_BITS) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,11 @@ class Ordinals:
                 self._by_rank.append(part.ordinal)
         self._ranks = {ordinal: rank for rank, ordinal in enumerate(self._by_rank)}
         self._escapes = {tid: some[-1].escapes for tid, some in parts.items()}
+        self._newest = {
+            part.ordinal: NO_TIME if part.newest is None else part.newest
+            for some in parts.values()
+            for part in some
+        }
         known = [part.ordinal for some in parts.values() for part in some]
         self._count = len(known)
         self.last = max(known, default=0)
@@ -62,6 +70,10 @@ class Ordinals:
     def session(self, row: int) -> Session:
         """Return the session that a row belongs to."""
         return self._sessions[row >> MESSAGE_BITS]
+
+    def newest(self, row: int) -> int:
+        """Return a time in microseconds that no message of the row's ordinal is later than."""
+        return self._newest[row >> MESSAGE_BITS]
 
     def order(self, row: int) -> int:
         """Return the place of a row in the order of all."""

@@ -407,7 +407,7 @@ ROWS = st.lists(
 @given(ROWS, st.integers(1, 12), st.sampled_from([(), (0,), (1, 2)]), st.booleans())
 @example([(1, 4, 0), (2, 9, None), (3, 6, 2), (3, 12, 3)], 3, (), True)  # a run that is cut
 @example([(1, 0, number % 6) for number in range(12)], 2, (), True)  # more near than are held
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=2000, deadline=None)
 def test_ranking_is_the_rule_whichever_way_it_takes(rows, size, sorts, is_open):
     db = ranked_db(rows)
     ordinals = FewOrdinals(db)
@@ -427,6 +427,11 @@ class FewOrdinals(Ordinals):
     def __init__(self, db):
         self.last = db.execute("select max(id) >> 20 from ranked_messages").get
         self.odd = bytes(ordinal % 2 for ordinal in range(self.last + 1))
+        query = "select id >> 20, max(coalesce(ts, -99)) from ranked_messages group by 1"
+        self.times = dict(db.execute(query))
+
+    def newest(self, row):
+        return self.times[row >> 20]
 
     def order(self, row):
         return row
