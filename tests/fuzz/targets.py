@@ -5,8 +5,10 @@ The first bytes choose among variants, the rest is what a hostile or damaged sou
 
 from __future__ import annotations
 
+import atexit
 import base64
 import os
+import shutil
 import tempfile
 from contextlib import suppress
 from functools import cache
@@ -148,9 +150,9 @@ def _wire() -> Wire:
 
 @cache
 def _directory() -> Path:
-    # Memory where there is any: a file is written for each input.
-    memory = Path("/dev/shm")
-    return Path(tempfile.mkdtemp(prefix="flue-fuzz", dir=memory if memory.is_dir() else None))
+    made = Path(tempfile.mkdtemp(prefix="flue-fuzz"))
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return made
 
 
 class _file:  # noqa: N801 - used as a function
