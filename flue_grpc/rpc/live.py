@@ -91,7 +91,8 @@ def live_pages(
             if count:
                 response.next_page_token = tokens.encode(batch.cursor or follow.place)
                 response.caught_up = caught_up
-                left -= count
+                if limit:
+                    left -= count
                 yield response
             if limit and left <= 0:
                 return
