@@ -283,10 +283,10 @@ class TestIndexFile:
             open_index()
 
     def test_closing_frees_it_and_leaves_no_thread(self, index, open_index):
-        threads = {thread.name for thread in threading.enumerate()}
-        assert "sweep" in threads
+        thread = index._sweeper._thread
+        assert thread in threading.enumerate()
         index.close()
-        assert "sweep" not in {thread.name for thread in threading.enumerate()}
+        assert thread not in threading.enumerate()
         open_index()
 
     def test_entries_that_cannot_be_loaded_cost_a_rebuild(self, index, open_index, home, caplog):
