@@ -134,7 +134,7 @@ def _make_missing(path: Path) -> None:
 def _lock_patiently(path: Path) -> int:
     """Take the lock. Raises BlockingIOError when it stays taken, and OSError.
 
-    A child that a killed owner was just starting holds the lock until its exec.
+    A child that a killed owner was just starting may hold the lock until its exec.
     """
     end = time.monotonic() + LOCK_WAIT_SECONDS
     while True:
