@@ -29,7 +29,10 @@ export function openTransport(target: Target): Transport {
  * lost connection Node tells every stream that it was cancelled.
  */
 export function isBroken(error: unknown): boolean {
-  const { code } = ConnectError.from(error);
+  const { code, cause } = ConnectError.from(error);
+  if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") {
+    return true; // the socket is not there: Connect calls that internal
+  }
   return code === Code.Unavailable || code === Code.Aborted || code === Code.Canceled;
 }
 
