@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import ipaddress
+import threading
+import time
 
 import pytest
 from cryptography import x509
@@ -16,6 +18,9 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
+# Threads of an index or a Store; those of a server may begin late and outlive a test of it.
+OURS = {"file-events", "followers", "store-writer", "sweep"}
+ENDING_SECONDS = 20.0
 DAY = dt.timedelta(days=1)
 LOOPBACK = (
     x509.DNSName("localhost"),
@@ -82,6 +87,18 @@ class Authority:
         if names:
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         return builder.sign(self._key, hashes.SHA256())
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left():
+    """Fail the test that leaves a thread of ours: another one would suffer for it."""
+    before = set(threading.enumerate())
+    yield
+    until = time.monotonic() + ENDING_SECONDS
+    for thread in set(threading.enumerate()) - before:
+        if thread.name in OURS:
+            thread.join(max(0.0, until - time.monotonic()))
+            assert not thread.is_alive(), f"the test leaves a thread: {thread.name}"
 
 
 @pytest.fixture

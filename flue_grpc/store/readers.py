@@ -49,7 +49,11 @@ class Readers:
         try:
             connection = self._take()
             try:
-                connection.set_progress_handler(cancel.is_cancelled, limits.SQL_PROGRESS_STEPS)
+                connection.set_progress_handler(
+                    # An interruption before a statement begins would be forgotten by SQLite.
+                    lambda: self._is_closed or cancel.is_cancelled(),
+                    limits.SQL_PROGRESS_STEPS,
+                )
                 yield connection
             finally:
                 self._give_back(connection)

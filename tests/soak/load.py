@@ -92,13 +92,14 @@ class Load:
         if error.code() is grpc.StatusCode.UNAVAILABLE:
             self._ending.wait(0.1)
 
-    def _timed(self, name, call, request):
+    def _timed(self, name, call, request, shares=1.0):
+        """Make a call; ``shares`` is by how much its work has grown since the beginning."""
         start = time.perf_counter()
         answer = call(request, timeout=30)
         if hasattr(answer, "__next__"):
             answer = list(answer)
         with self._lock:
-            self._times[name].append((time.perf_counter() - start) * 1000)
+            self._times[name].append((time.perf_counter() - start) * 1000 / shares)
             self.calls[name] += 1
         return answer
 
@@ -128,12 +129,16 @@ class Load:
         self._timed("CreateSession", store.CreateSession, request)
 
     def _read(self, store, index, dice, tag):
-        query = dice.choice(("lorem", f"text {tag}", "ipsum lorem", "nothing-like-it"))
+        rare = st.SearchMessagesRequest(query=dice.choice((f"text {tag}", "nothing-like-it")))
+        # Every message matches, and all of them have to be ranked.
+        common = st.SearchMessagesRequest(query=dice.choice(("lorem", "ipsum lorem")))
+        thousands = max(1.0, sum(self.acknowledged.values()) / 1000)
         self._timed("GetSession", store.GetSession, st.GetSessionRequest(id="soak-0"))
         self._timed("Search", index.Search, ai.SearchRequest(query="timeout", limit=20))
         ranked = ai.SearchRequest(query="timeout", limit=20, mode=ai.SEARCH_MODE_RANKED)
         self._timed("Search ranked", index.Search, ranked)
-        self._timed("SearchMessages", store.SearchMessages, st.SearchMessagesRequest(query=query))
+        self._timed("SearchMessages", store.SearchMessages, rare)
+        self._timed("SearchMessages / 1000", store.SearchMessages, common, thousands)
         self._timed("Snapshot", index.Snapshot, ai.SnapshotRequest(limit=50))
         self._timed("Usage", index.Usage, ai.UsageRequest(group_by=[ai.GROUP_BY_MODEL]))
         last = st.ListMessagesRequest(session_id="soak-1", limit=50)

@@ -13,6 +13,7 @@ from flue_grpc.store.store import Store
 from flue_grpc.store.values import DEFAULT_SETTINGS, Draft, MessageQuery
 from flue_grpc.text.match import Verifier
 
+PATIENCE = 20.0
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 
 
@@ -140,26 +141,44 @@ def test_readers_cannot_write(readers):
         connection.execute("DELETE FROM sessions")
 
 
+class Telling:
+    """Never cancels, and tells that it was asked."""
+
+    def __init__(self):
+        self.asked = threading.Event()
+
+    def is_cancelled(self):
+        self.asked.set()
+        return False
+
+    def check(self):
+        pass
+
+
+def read_endlessly(readers, cancel, outcome):
+    try:
+        with readers.reading(cancel) as connection:
+            connection.execute(ENDLESS).fetchall()
+    except DrainingError as error:
+        outcome.append(error)
+
+
 def test_closing_stops_what_still_reads(readers):
-    started = threading.Event()
-    outcome = []
-
-    def read():
-        try:
-            with readers.reading() as connection:
-                connection.set_progress_handler(lambda: bool(started.set()), 100)
-                connection.execute(ENDLESS).fetchall()
-        except DrainingError as error:
-            outcome.append(error)
-
-    reader = threading.Thread(target=read)
+    cancel, outcome = Telling(), []
+    reader = threading.Thread(target=read_endlessly, args=(readers, cancel, outcome))
     reader.start()
-    started.wait()
+    assert cancel.asked.wait(PATIENCE)
     readers.close()
-    reader.join()
+    reader.join(PATIENCE)
     assert len(outcome) == 1
     with pytest.raises(DrainingError), readers.reading():
         pass
+
+
+def test_closing_stops_what_has_not_begun_to_read(readers):
+    with pytest.raises(DrainingError), readers.reading() as connection:
+        readers.close()
+        connection.execute(ENDLESS).fetchall()
 
 
 def test_a_closed_store_refuses_every_call(path):
