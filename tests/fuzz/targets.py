@@ -128,9 +128,9 @@ def requests(data: bytes) -> None:
     if len(data) < 2:
         return
     if data[0] & 1:
-        _wire().send(data[0] >> 1, data[1:])
+        wire().send(data[0] >> 1, data[1:])
     else:
-        _wire().send_forged(data[0] >> 1, data[1], data[2:])
+        wire().send_forged(data[0] >> 1, data[1], data[2:])
 
 
 TARGETS = {
@@ -144,7 +144,8 @@ TARGETS = {
 
 
 @cache
-def _wire() -> Wire:
+def wire() -> Wire:
+    """Return the server that all requests of this process go to."""
     return Wire()
 
 

@@ -12,13 +12,20 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.fuzz.seeds import seeds
-from tests.fuzz.targets import TARGETS, TOOLS
+from tests.fuzz.targets import TARGETS, TOOLS, wire
 from tests.unit.agentindex import wild_transcripts
 
 ROOT = Path(__file__).parents[2]
 SECONDS = os.environ.get("FLUE_FUZZ_SECONDS", "60")
 PIECES = (b'{"', b'":', b"[", b"]}", b"\n", b"\0", b"\xff", b'"type":', b"\\ud83d", b"null", b"1e9")
 each_target = pytest.mark.parametrize("name", TARGETS)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def server():
+    yield wire()
+    wire().close()
+    wire.cache_clear()
 
 
 @each_target

@@ -92,6 +92,7 @@ class Wire:
         return None
 
     def close(self):
+        atexit.unregister(self.close)
         self._channel.close()
         self._server.stop()
         shutil.rmtree(self._directory, ignore_errors=True)
