@@ -48,10 +48,16 @@ class Method:
     serialize: Callable[[Message], bytes]
 
 
+def _go_on() -> None:
+    """Give way to nobody."""
+
+
 class Call:
     """One call under way, used by its worker alone.
 
     ``principal`` names the caller, empty where nobody asks for credentials.
+
+    ``give_way`` may rest; a stream calls it between two responses.
 
     ``send_patience`` and ``work_patience`` bound the two states of a stream that
     the guard watches; they are set together with ``watched``.
@@ -60,6 +66,7 @@ class Call:
     __slots__ = (
         "_request",
         "context",
+        "give_way",
         "id",
         "method",
         "principal",
@@ -86,6 +93,7 @@ class Call:
         self.watched: Watched | None = None
         self.send_patience: Patience | None = None
         self.work_patience: Patience | None = None
+        self.give_way: Callable[[], None] = _go_on
         self._request: Message | None = None
 
     @property

@@ -13,6 +13,7 @@ from flue_grpc.rpc.health import Health, add_health
 from flue_grpc.rpc.interceptors.access_log import AccessLog
 from flue_grpc.rpc.interceptors.budgets import Budgets, BudgetSizes
 from flue_grpc.rpc.interceptors.chain import Registrar
+from flue_grpc.rpc.interceptors.courtesy import Courtesy
 from flue_grpc.rpc.interceptors.deadlines import Deadlines, Patiences
 from flue_grpc.rpc.interceptors.drain import Drain
 from flue_grpc.rpc.interceptors.errors import Errors
@@ -73,6 +74,7 @@ class Runtime:
             *admitting,
             self.drain,
             self.budgets,
+            Courtesy(),
             Deadlines(self.guard, settings.patiences),
         )
 

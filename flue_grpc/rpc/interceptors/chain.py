@@ -157,3 +157,4 @@ def _send(call: Call, responses: Any) -> Iterator[bytes]:  # noqa: ANN401  (a ge
             call.sending()
             yield data
             call.working()
+            call.give_way()
