@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
-# Threads of an index or a Store; those of a server may begin late and outlive a test of it.
+# The threads of an index and a Store.
 OURS = {"file-events", "followers", "store-writer", "sweep"}
 ENDING_SECONDS = 20.0
 DAY = dt.timedelta(days=1)
@@ -89,16 +89,16 @@ class Authority:
         return builder.sign(self._key, hashes.SHA256())
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def no_thread_is_left():
-    """Fail the test that leaves a thread of ours: another one would suffer for it."""
+    """Fail the tests that leave a thread of ours: others would suffer for it."""
     before = set(threading.enumerate())
     yield
     until = time.monotonic() + ENDING_SECONDS
     for thread in set(threading.enumerate()) - before:
         if thread.name in OURS:
             thread.join(max(0.0, until - time.monotonic()))
-            assert not thread.is_alive(), f"the test leaves a thread: {thread.name}"
+            assert not thread.is_alive(), f"these tests leave a thread: {thread.name}"
 
 
 @pytest.fixture
