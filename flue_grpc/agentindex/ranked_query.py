@@ -8,12 +8,20 @@ must be at least, and then only such matches leave the database.
 from __future__ import annotations
 
 from bisect import bisect_right
+from functools import partial
 from heapq import heappush, heappushpop
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, cast
 
 from flue_grpc.agentindex.ranked_index import MESSAGE_BITS
 from flue_grpc.agentindex.ranked_scope import NO_TIME
-from flue_grpc.limits import RANKED_NEAR_ROWS, RANKED_OPEN_ROWS, RANKED_SAMPLE, TIE_TOLERANCE
+from flue_grpc.limits import (
+    RANKED_HALVES_SAMPLE,
+    RANKED_NEAR_ROWS,
+    RANKED_OPEN_ROWS,
+    RANKED_SAMPLE,
+    TIE_TOLERANCE,
+)
 from flue_grpc.text.ranking import Scored, is_tie, tie_pass
 
 if TYPE_CHECKING:
@@ -22,12 +30,14 @@ if TYPE_CHECKING:
     import apsw
     from apsw import SQLiteValue, SQLiteValues
 
+    from flue_grpc.agentindex.ranked_reading import Halves
     from flue_grpc.agentindex.ranked_scope import Ordinals, Scope
 
 _SCORE: Final = "bm25(ranked_index)"
 _ROW: Final = "ranked_index.rowid"
 # A little below the worst score that ties with 1, so that rounding takes none away.
 _NEAR: Final = (2 - TIE_TOLERANCE) / (2 + TIE_TOLERANCE) - 1e-6
+_LAST_ROW: Final = 2**63 - 1
 _ROWS: Final = (RANKED_OPEN_ROWS, 32 * RANKED_OPEN_ROWS, -1)
 
 
@@ -35,10 +45,16 @@ class Ranking:
     """One MATCH expression over the rows of a scope, within the caller's transaction."""
 
     def __init__(
-        self, db: apsw.Connection, expression: str, scope: Scope, ordinals: Ordinals
+        self,
+        db: apsw.Connection,
+        halves: Halves,
+        expression: str,
+        scope: Scope,
+        ordinals: Ordinals,
     ) -> None:
-        """``ordinals`` has the sessions of all rows in ``scope``."""
+        """``ordinals`` has the sessions of all rows in ``scope``, ``halves`` asks at ``db``'s moment."""
         self._db = db
+        self._halves = halves
         self._ordinals = ordinals
         self._bindings: dict[str, SQLiteValue] = {
             "match": expression,
@@ -66,8 +82,20 @@ class Ranking:
         ]
 
     def _near_best(self, count: int) -> list[Scored] | None:
-        """Return what ``best`` does, None where the near ties of the best do not tell."""
-        rows, floor = self._near()
+        """Return what ``best`` does, None where too many matches are near ties of the best."""
+        score, number = self._sampled()
+        for floor in _floors(score, number):
+            rows = self._near(floor, number >= RANKED_HALVES_SAMPLE)
+            if rows is None:
+                return None
+            if (best := self._best_of(rows, floor, count)) is not None:
+                return best
+        return None
+
+    def _best_of(
+        self, rows: list[tuple[float, int]], floor: float, count: int
+    ) -> list[Scored] | None:
+        """Return the best of all rows up to ``floor``, None where those above are needed too."""
         found: list[Scored] = []
         start = 0
         while start < len(rows) and len(found) < count:
@@ -77,7 +105,7 @@ class Ranking:
             end = _run_end(rows, start)
             found += self._newest(rows[start:end], count - len(found))
             start = end
-        return found if len(found) == count else None
+        return found if len(found) == count or not floor else None
 
     def _newest(self, run: list[tuple[float, int]], count: int) -> list[Scored]:
         """Return the newest rows of a run of (score, row), looking at few of their times."""
@@ -98,21 +126,36 @@ class Ranking:
         ts = self._db.execute("select ts from ranked_messages where id = ?", (row,)).get
         return NO_TIME if ts is None else int(ts)
 
-    def _near(self) -> tuple[list[tuple[float, int]], float]:
-        """Return all (score, row) up to a floor below which no near tie of the best lies.
+    def _sampled(self) -> tuple[float, int]:
+        """Return the best score in a small part of the index, or 0, and how many match there."""
+        low = self._ordinals.last - self._ordinals.last // RANKED_SAMPLE
+        query = (
+            f"with sample(score) as materialized (select {_SCORE} {self._source()} "
+            f"and {_ROW} >= :low) select coalesce(min(score), 0.0), count(*) from sample"
+        )
+        bindings = self._bindings | {"low": low << MESSAGE_BITS}
+        ((score, number),) = self._db.execute(query, bindings).fetchall()
+        return cast("float", score), cast("int", number)
 
-        In order; none where the sample does not tell, or where too many rows are near.
-        """
-        sample = self._ordinals.last - self._ordinals.last // RANKED_SAMPLE
-        query = f"select {_SCORE} {self._source()} and {_ROW} >= :low order by 1 limit 1"
-        best = self._db.execute(query, self._bindings | {"low": sample << MESSAGE_BITS}).get
-        if not best:
-            return [], 0.0
-        floor = best * _NEAR
-        query = f"select {_SCORE}, {_ROW} {self._source()} and {_SCORE} <= :floor limit :limit"
+    def _near(self, floor: float, is_long: bool) -> list[tuple[float, int]] | None:  # noqa: FBT001 - a fact, no switch
+        """Return all (score, row) up to ``floor``, in order; None when there are too many."""
+        query = (
+            f"select {_SCORE}, {_ROW} {self._source()} and {_SCORE} <= :floor "
+            f"and {_ROW} between :low and :high order by 1 limit :limit"
+        )
         bindings = self._bindings | {"floor": floor, "limit": RANKED_NEAR_ROWS}
-        rows = cast("list[tuple[float, int]]", self._db.execute(query, bindings).fetchall())
-        return (sorted(rows), floor) if len(rows) < RANKED_NEAR_ROWS else ([], 0.0)
+
+        def ask(low: int, high: int, db: apsw.Connection) -> list[tuple[float, int]]:
+            rows = db.execute(query, bindings | {"low": low, "high": high}).fetchall()
+            return cast("list[tuple[float, int]]", rows)
+
+        middle = self._ordinals.middle << MESSAGE_BITS
+        if is_long:
+            lower, upper = partial(ask, 0, middle - 1), partial(ask, middle, _LAST_ROW)
+            rows = self._halves.both(self._db, lower, upper)
+        else:
+            rows = ask(0, _LAST_ROW, self._db)
+        return sorted(rows, key=itemgetter(0)) if len(rows) < RANKED_NEAR_ROWS else None
 
     def _sorted(self) -> Iterator[Scored]:
         """Yield all rows, best first; few at first, for few are read."""
@@ -147,6 +190,16 @@ class Ranking:
         order = self._ordinals.order
         for score, ts, row in cast("Iterable[tuple[float, int, int]]", rows):
             yield Scored(score, ts, order(row))
+
+
+def _floors(score: float, number: int) -> Iterator[float]:
+    """Yield the scores up to which the best may be looked for, given what a sample has.
+
+    Every score is below 0, which is no floor at all.
+    """
+    if score:
+        yield score * _NEAR
+    yield score * _NEAR**2 if number * RANKED_SAMPLE >= RANKED_NEAR_ROWS else 0.0
 
 
 def _run_end(rows: list[tuple[float, int]], start: int) -> int:

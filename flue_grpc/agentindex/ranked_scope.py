@@ -45,7 +45,10 @@ class Ordinals:
     """
 
     def __init__(self, view: View, parts: Mapping[int, Sequence[Part]]) -> None:
-        """Relate a view to the parts, by tid."""
+        """Relate a view to the parts, by tid.
+
+        ``last`` becomes the highest ordinal; about half of all rows are below ``middle``.
+        """
         self._sessions: dict[int, Session] = {}
         self._by_rank: list[int] = []
         for session in reversed(view.sessions):
@@ -59,9 +62,10 @@ class Ordinals:
             for some in parts.values()
             for part in some
         }
-        known = [part.ordinal for some in parts.values() for part in some]
+        known = [part for some in parts.values() for part in some]
         self._count = len(known)
-        self.last = max(known, default=0)
+        self.last = max((part.ordinal for part in known), default=0)
+        self.middle = _middle(known)
 
     def escapes(self, session: Session) -> KnownEscapes:
         """Return what is known of the bytes of a session's transcript."""
@@ -99,3 +103,13 @@ class Ordinals:
         is_open = not wanted.roles and not wanted.kinds
         sorts = () if is_open else sorts_of(wanted.roles, wanted.kinds)
         return Scope(ordinals, sorts, wanted.since, wanted.until, fill)
+
+
+def _middle(parts: list[Part]) -> int:
+    """Return the ordinal below which about half of all rows are."""
+    left = sum(part.messages for part in parts) / 2
+    for part in sorted(parts, key=lambda part: part.ordinal):
+        left -= part.messages
+        if left < 0:
+            return part.ordinal + 1
+    return 0

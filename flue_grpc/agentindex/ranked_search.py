@@ -6,12 +6,10 @@ moment. One whose transcript has changed or gone since is left out, never an err
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
 
-import apsw
 import msgspec
 
 from flue_grpc import limits
@@ -19,11 +17,11 @@ from flue_grpc.agentindex import ranked_index
 from flue_grpc.agentindex.line_readers import OnwardReader
 from flue_grpc.agentindex.opening import open_transcript
 from flue_grpc.agentindex.ranked_query import Ranking
+from flue_grpc.agentindex.ranked_reading import Halves, one_moment
 from flue_grpc.agentindex.ranked_scope import Ordinals
 from flue_grpc.agentindex.transcript_file import TranscriptFile
 from flue_grpc.agentindex.values import Hit
-from flue_grpc.cancel import NEVER
-from flue_grpc.errors import CancelledError, TranscriptNotFoundError
+from flue_grpc.errors import TranscriptNotFoundError
 from flue_grpc.listing import Cursor, Pause, Placed, Stop
 from flue_grpc.text.match import lookup, verifier
 from flue_grpc.text.query import parse_ranked
@@ -31,7 +29,9 @@ from flue_grpc.text.ranking import ranked_page
 from flue_grpc.text.snippets import opening_snippet, ranked_snippet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Sequence
+
+    import apsw
 
     from flue_grpc.agentindex.catalog import Catalog, Session, View
     from flue_grpc.agentindex.escapes import KnownEscapes
@@ -95,7 +95,7 @@ class RankedSearches:
 
     def escapes(self) -> Callable[[Session], KnownEscapes]:
         """Return what tells the escapes of a session's transcript. Raises apsw.Error."""
-        with self._file.reader() as db, _transaction(db):
+        with self._file.reader() as db, one_moment(db):
             return self._ordinals(db, ranked_index.load_state(db)).escapes
 
     def _hits(self, call: _Call, after: RankedCursor | None) -> Generator[Step]:
@@ -115,7 +115,7 @@ class RankedSearches:
     def _find(self, call: _Call, after: RankedCursor | None) -> tuple[list[_Found], bool]:
         """Return the next matches, and whether there may be more."""
         wanted = call.request.limit + 1  # one ahead tells whether it was the last
-        with self._file.reader() as db, _transaction(db, call.cancel):
+        with self._file.reader() as db, one_moment(db, call.cancel):
             state = ranked_index.load_state(db)
             ordinals = self._ordinals(db, state)
             fill = state.number
@@ -124,7 +124,8 @@ class RankedSearches:
             newest = fill if fill < state.number else None
             scope = ordinals.scope(call.request.wanted, newest)
             places = _Places(db, ordinals)
-            ranking = Ranking(db, call.plan.expression, scope, ordinals)
+            halves = Halves(self._file, state, call.cancel)
+            ranking = Ranking(db, halves, call.plan.expression, scope, ordinals)
             accepts = None if call.plan.verifier is None else call.judge(places)
             matches, start = ranked_page(
                 lambda count: ranking.best(count, accepts),
@@ -273,17 +274,3 @@ def _line_at(file: TranscriptFile, offset: int) -> bytes:
         return head[:end]
     line = OnwardReader(file, offset).next(limits.LINE_BYTES + 1)
     return b"" if line is None else line.data
-
-
-@contextmanager
-def _transaction(db: apsw.Connection, cancel: Cancel = NEVER) -> Iterator[None]:
-    """Let what is read be of one moment, and stop when ``cancel`` says so."""
-    db.set_progress_handler(cancel.is_cancelled, limits.SQL_PROGRESS_STEPS)
-    try:
-        with db:
-            yield
-    except apsw.InterruptError as error:
-        cancel.check()
-        raise CancelledError("the search was called off") from error
-    finally:
-        db.set_progress_handler(None)

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 # What is removed or folded leaves less than was taken, so more is taken than shall be left.
 _REACH: Final = 4  # times the context
-_NOISE: Final = re.compile(rf"(?:{ANSI.pattern}|{CONTROLS.pattern}|\s)++")
+_NOISE_ATOM: Final = rf"(?:{ANSI.pattern}|{CONTROLS.pattern}|\s)"
+# A lone space between words is what noise becomes, and by far the commonest: it stays.
+_NOISE: Final = re.compile(rf"(?:\A|(?! (?!{_NOISE_ATOM}))){_NOISE_ATOM}++")
 
 
 class Snippet(msgspec.Struct, frozen=True):

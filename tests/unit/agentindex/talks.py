@@ -18,10 +18,12 @@ from flue_grpc.agentindex.hit_filter import HitFilter
 from flue_grpc.agentindex.index_file import open_index_file
 from flue_grpc.agentindex.json_repair import whole_objects
 from flue_grpc.agentindex.local_sweep import LocalSweep
+from flue_grpc.agentindex.ranked_index import MESSAGE_BITS
 from flue_grpc.agentindex.ranked_search import RankedSearch, RankedSearches
 from flue_grpc.agentindex.substring_scan import Target
 from flue_grpc.agentindex.values import Message
 from flue_grpc.cancel import NEVER
+from flue_grpc.errors import CancelledError
 from flue_grpc.listing import Placed, Stop
 from tests.unit.agentindex.logs import SECOND, Home, Logs, State, log
 
@@ -139,6 +141,21 @@ class Desk:
         with self.file.reader() as db:
             return ranked_index.load_last_part(db, entry.tid)
 
+    def is_sound(self):
+        """Each row has its message, and the index agrees with itself."""
+        ids = [row[0] for row in self.rows("select id from ranked_messages order by id")]
+        indexed = [row[0] for row in self.rows("select id from ranked_index_docsize order by id")]
+        db = self.file.writer()
+        db.execute("insert into ranked_index(ranked_index, rank) values('integrity-check', 0)")
+        parts = [part for some in ranked_index.load_parts(db).values() for part in some]
+        expected = [
+            part.ordinal << MESSAGE_BITS | number
+            for part in sorted(parts, key=lambda part: part.ordinal)
+            for number in range(part.messages + part.tail)
+        ]
+        db.close()
+        return ids == indexed == expected
+
     def close(self):
         self.local.close()
         self.file.close()
@@ -167,3 +184,19 @@ def pages(desk, query, size, **options):
 def plain(hit):
     """A hit without what depends on the number of messages."""
     return msgspec.structs.replace(hit, score=0.0)
+
+
+class Stopper:
+    """Says after some questions that nobody waits any more."""
+
+    def __init__(self, patience, error=CancelledError):
+        self.left = patience
+        self.error = error
+
+    def is_cancelled(self):
+        self.left -= 1
+        return self.left < 0
+
+    def check(self):
+        if self.is_cancelled():
+            raise self.error("over")

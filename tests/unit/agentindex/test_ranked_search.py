@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
-import apsw
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from flue_grpc import limits
-from flue_grpc.agentindex import ranked_query, ranked_search
-from flue_grpc.agentindex.ranked_index import RANKED_TABLES
+from flue_grpc.agentindex import ranked_search
 from flue_grpc.agentindex.ranked_query import Ranking
-from flue_grpc.agentindex.ranked_scope import Ordinals, Scope
 from flue_grpc.agentindex.ranked_search import RankedCursor
 from flue_grpc.errors import (
     BadQueryError,
@@ -23,17 +16,9 @@ from flue_grpc.errors import (
     QueryTooLongError,
 )
 from flue_grpc.listing import Pause, Placed, Stop
-from flue_grpc.text.ranking import Scored, is_tie
 from tests.unit.agentindex.logs import SECOND
-from tests.unit.agentindex.talks import Desk, pages, talk
+from tests.unit.agentindex.talks import Desk, Stopper, pages, talk
 from tests.unit.text.nasty_queries import NASTY
-
-
-@pytest.fixture
-def desk(tmp_path):
-    desk = Desk(tmp_path)
-    yield desk
-    desk.close()
 
 
 @pytest.fixture(scope="module")
@@ -268,114 +253,14 @@ class TestPages:
         assert [type(step) for step in steps] == [Placed, Pause]
 
 
-class TestStale:
-    """The transcripts changed, and no sweep has noticed yet."""
-
-    def test_a_vanished_transcript_has_no_hits(self, desk):
-        desk.write("a/x", talk("red x"))
-        desk.write("a/y", talk("red y"))
-        desk.settle()
-        desk.remove("a/x")
-        assert desk.texts("red") == ["red y"]
-
-    def test_a_rewritten_one_has_none_that_are_wrong(self, desk):
-        desk.write("a/x", talk("red x"), talk("more red"))
-        desk.settle()
-        path = desk.home.path / "logs/a/x.jsonl"
-        content = path.read_bytes()
-        with path.open("r+b") as file:
-            file.seek(content.index(b"more red"))
-            file.write(b"more tea")
-        assert desk.texts("red") == ["red x"]
-        desk.write("a/x", talk("another red"))
-        assert desk.texts("red") == []
-
-    def test_a_cut_one_has_what_is_left(self, desk):
-        desk.write("a/x", talk("red x", t=2), talk("red y", t=1))
-        desk.settle()
-        path = desk.home.path / "logs/a/x.jsonl"
-        path.write_bytes(path.read_bytes()[: len(talk("red x", t=2)) + 4])
-        assert desk.texts("red") == ["red x"]
-
-    def test_a_fifo_in_its_place_is_passed(self, desk):
-        desk.write("a/x", talk("red"))
-        desk.settle()
-        desk.remove("a/x")
-        os.mkfifo(desk.home.path / "logs/a/x.jsonl")
-        assert desk.hits("red") == []
-
-    def test_a_session_that_is_gone_from_the_list_is_passed(self, desk):
-        desk.write("a/x", talk("red"))
-        desk.settle()
-        desk.remove("a/x")
-        desk.sweep()
-        assert desk.hits("red") == []
-
-    def test_lag_shows_only_what_is_filled(self, desk):
-        desk.write("a/x", talk("red 1"))
-        desk.settle()
-        desk.append("a/x", talk("red 2"))
-        desk.write("a/y", talk("red 3"))
-        desk.sweep()
-        assert desk.texts("red") == ["red 1"]
-        desk.fill()
-        assert len(desk.hits("red")) == 3
-
-
-class TestVerifying:
-    def test_what_is_not_looked_up_is_verified_in_the_text(self, desk):
-        run = "".join(chr(0x4E00 + n) for n in range(20))
-        words = " ".join(f"w{n}" for n in range(70))
-        desk.write(
-            "a/x",
-            talk(run, t=1),
-            talk(run[:19], t=2),
-            talk(f"{run[:16]} and {run[16:]}", t=3),
-            talk(words.replace("w69", "w6"), t=4),
-            talk(words, t=5),
-        )
-        desk.settle()
-        assert [hit.ts for hit in desk.hits(run)] == [SECOND]
-        assert [hit.ts for hit in desk.hits(f'"{words}"')] == [5 * SECOND]
-
-    def test_excluded_phrases_are_verified_too(self, desk):
-        run = "人" * 20
-        desk.write("a/x", talk(f"red {run}", t=1), talk(f"red {run[1:]}", t=2))
-        desk.settle()
-        assert [hit.ts for hit in desk.hits(f"red -{run}")] == [2 * SECOND]
-
-    def test_pages_of_verified_hits(self, desk):
-        lines = [talk("人" * (15 + n % 9), t=n) for n in range(40)]
-        desk.write("a/x", *lines)
-        desk.settle()
-        whole = desk.hits("人" * 18, limit=1000)
-        assert len(whole) == sum(n % 9 >= 3 for n in range(40))
-        assert pages(desk, "人" * 18, 3) == whole
-
-
-class Stopper:
-    """Says after some questions that nobody waits any more."""
-
-    def __init__(self, patience, error=CancelledError):
-        self.left = patience
-        self.error = error
-
-    def is_cancelled(self):
-        self.left -= 1
-        return self.left < 0
-
-    def check(self):
-        if self.is_cancelled():
-            raise self.error("over")
-
-
 @pytest.mark.parametrize("error", [CancelledError, DeadlineError])
 def test_a_search_that_is_called_off_stops_anywhere(desk, monkeypatch, error):
     monkeypatch.setattr(limits, "SQL_PROGRESS_STEPS", 10)
     desk.write("a/x", *[talk(f"red {n}") for n in range(50)])
     desk.settle()
+    whole = desk.hits("red", limit=1000)  # statements are prepared now, which takes steps too
     asked = Stopper(10**9)
-    whole = desk.hits("red", cancel=asked, limit=1000)
+    assert desk.hits("red", cancel=asked, limit=1000) == whole
     questions = 10**9 - asked.left
     assert questions > 100
     for patience in (*range(40), *range(40, questions, 29)):
@@ -395,81 +280,6 @@ def test_no_transaction_is_open_between_hits(desk):
     assert db.execute("pragma wal_checkpoint(truncate)").get[0] == 0
     db.close()
     assert len(list(steps)) == 2
-
-
-ROWS = st.lists(
-    st.tuples(st.integers(1, 4), st.integers(0, 12), st.none() | st.integers(0, 5)),
-    min_size=1,
-    max_size=30,
-)
-
-
-@given(ROWS, st.integers(1, 12), st.sampled_from([(), (0,), (1, 2)]), st.booleans())
-@example([(1, 4, 0), (2, 9, None), (3, 6, 2), (3, 12, 3)], 3, (), True)  # a run that is cut
-@example([(1, 0, number % 6) for number in range(12)], 2, (), True)  # more near than are held
-@settings(max_examples=60, deadline=None)
-def test_ranking_is_the_rule_whichever_way_it_takes(rows, size, sorts, is_open):
-    db = ranked_db(rows)
-    ordinals = FewOrdinals(db)
-    scope = Scope(None if is_open else ordinals.odd, sorts)
-    expected = by_the_rule(db, scope)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ranked_query, "_ROWS", (2, 5, -1))
-        patch.setattr(ranked_query, "RANKED_NEAR_ROWS", 8)
-        patch.setattr(ranked_query, "RANKED_SAMPLE", 2)
-        found = Ranking(db, "red", scope, ordinals).best(size)
-    assert [(match.score, match.id) for match in found] == expected[:size]
-
-
-class FewOrdinals(Ordinals):
-    """Ordinals of no session, in the order of their numbers."""
-
-    def __init__(self, db):
-        self.last = db.execute("select max(id) >> 20 from ranked_messages").get
-        self.odd = bytes(ordinal % 2 for ordinal in range(self.last + 1))
-        query = "select id >> 20, max(coalesce(ts, -99)) from ranked_messages group by 1"
-        self.times = dict(db.execute(query))
-
-    def newest(self, row):
-        return self.times[row >> 20]
-
-    def order(self, row):
-        return row
-
-    def row(self, order):
-        return order
-
-
-def by_the_rule(db, scope):
-    query = "select bm25(ranked_index), rowid from ranked_index where ranked_index match 'red'"
-    scored = sorted(db.execute(query).fetchall())
-    details = {row[0]: row[3:5] for row in db.execute("select * from ranked_messages")}
-    rows = [
-        Scored(score, -(2**62) if details[row][0] is None else details[row][0], row)
-        for score, row in scored
-        if (scope.ordinals is None or (row >> 20) % 2)
-        and (not scope.sorts or details[row][1] in scope.sorts)
-    ]
-    runs = []
-    for row in rows:
-        if not runs or not is_tie(runs[-1][0].score, row.score):
-            runs.append([])
-        runs[-1].append(row)
-    ordered = [sorted(run, key=lambda row: (row.when, row.id), reverse=True) for run in runs]
-    return [(row.score, row.id) for run in ordered for row in run]
-
-
-def ranked_db(rows):
-    """Fill a table with rows of (ordinal, words beside the one looked for, time)."""
-    db = apsw.Connection(":memory:")
-    db.execute(RANKED_TABLES.sql)
-    for number, (ordinal, others, ts) in enumerate(rows):
-        row = ordinal << 20 | number
-        text = "red " + "pad " * others
-        db.execute("insert into ranked_index(rowid, text) values(?, ?)", (row, text))
-        values = (row, 0, 0, ts, number % 3, 1)
-        db.execute("insert into ranked_messages values(?, ?, ?, ?, ?, ?)", values)
-    return db
 
 
 def test_common_words_are_not_sorted_by_the_database(desk, monkeypatch):
