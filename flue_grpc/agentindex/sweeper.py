@@ -74,7 +74,7 @@ class Sweeper:
     @property
     def building(self) -> bool:
         """Whether a sweep runs or is about to; true until the first one is complete."""
-        return self._is_due or self._is_sweeping
+        return self._is_due or self._is_sweeping or not self.sweeps.finished
 
     @property
     def directories(self) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 
     from servers import RunningServer
 
-GRPCURL = "github.com/fullstorydev/grpcurl/cmd/grpcurl"
-GRPCURL_VERSION = "v1.9.4"
 CACHE = ROOT / ".cache"
 RUN_SECONDS = 300
 
@@ -89,12 +86,9 @@ def _digest(sources: list[Path]) -> str:
 
 
 def _grpcurl() -> list[str]:
-    directory = CACHE / "tools" / f"grpcurl-{GRPCURL_VERSION}"
-    binary = directory / "grpcurl"
-    if not binary.is_file():
-        command = [_tool("go"), "install", f"{GRPCURL}@{GRPCURL_VERSION}"]
-        _run(command, ROOT, {"GOBIN": str(directory), "GOFLAGS": ""})
-    return _python("grpcurl", "--command", str(binary))
+    _tool("go")
+    binary = _run([str(ROOT / "scripts" / "grpcurl")], ROOT).strip()
+    return _python("grpcurl", "--command", binary)
 
 
 def _buf() -> list[str]:
@@ -148,14 +142,8 @@ def _tool(name: str) -> str:
     return found
 
 
-def _run(command: list[str], directory: Path, environment: dict[str, str] | None = None) -> None:
-    done = subprocess.run(
-        command,
-        cwd=directory,
-        env={**os.environ, **(environment or {})},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def _run(command: list[str], directory: Path) -> str:
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
+    return done.stdout

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import ExitStack
 
 import apsw
 import pytest
@@ -176,7 +177,9 @@ def test_closing_stops_what_still_reads(readers):
 
 
 def test_closing_stops_what_has_not_begun_to_read(readers):
-    with pytest.raises(DrainingError), readers.reading() as connection:
+    with ExitStack() as stack:
+        stack.enter_context(pytest.raises(DrainingError))
+        connection = stack.enter_context(readers.reading())
         readers.close()
         connection.execute(ENDLESS).fetchall()
 
