@@ -9,7 +9,8 @@ import pytest
 from flue.store.v1 import store_pb2
 from flue_grpc.cancel import NEVER
 from flue_grpc.listing import Placed
-from flue_grpc.rpc.live import live_pages
+from flue_grpc.rpc.batching import batches
+from flue_grpc.rpc.live import grouped, live_pages
 from flue_grpc.rpc.page_token import PageTokens
 from tests.rpc.test_batching import SHAPE, At, Item
 
@@ -74,3 +75,20 @@ def test_an_empty_list_begins_with_the_mark():
 )
 def test_the_limit_ends_it(limit, expected):
     assert answers(Script(3, 3).begin(4), 10, limit) == expected
+
+
+def test_news_come_in_responses_as_small_as_those_of_any_list():
+    count = 500
+    listing = (Placed(Item(n, 100), At(n)) for n in range(count))
+    as_listed = [len(batch.response.messages) for batch in batches(listing, SHAPE)]
+    assert len(as_listed) > 3
+    backlog_then_news = answers(Script(count).begin(count), 2 * len(as_listed) + 1)
+    sizes = [size for size, _, _ in backlog_then_news]
+    assert sizes == [*as_listed, 0, *as_listed]
+
+
+def test_items_without_a_place_are_grouped_and_no_response_is_empty():
+    groups = list(grouped((Item(n, 100) for n in range(25)), SHAPE))
+    assert [len(group.messages) for group in groups] == [10, 15]
+    assert not any(group.next_page_token for group in groups)
+    assert list(grouped((), SHAPE)) == []
