@@ -221,6 +221,32 @@ def test_following_goes_on_after_a_broken_stream(language, ready, base, pi_sessi
         proxy.close()
 
 
+CALL_WITH_CONNECT = """
+import { createClient } from "@connectrpc/connect";
+import { AgentIndex } from "flue-grpc/agentindex/v1";
+import { isBroken, openTransport } from "./dist/connect.js";
+
+const client = createClient(AgentIndex, openTransport({ address: process.argv[1] }));
+try {
+  await client.resolve({ tool: "claude", id: "nowhere" });
+} catch (error) {
+  console.log(isBroken(error));
+}
+"""
+
+
+def test_a_server_that_is_not_there_is_a_broken_connection_and_a_refusal_is_none(ready, base):
+    node, dist = built_typescript()
+    (base / "nobody-listens.sock").touch()
+    for path, is_broken in (
+        (base / "missing.sock", "true\n"),
+        (base / "nobody-listens.sock", "true\n"),
+        (ready, "false\n"),
+    ):
+        command = [node, "--input-type=module", "-e", CALL_WITH_CONNECT, f"unix:{path}"]
+        assert run(command, dist.parent) == is_broken
+
+
 def shell_lines(readme):
     blocks = re.findall(r"```sh\n(.*?)```", readme.read_text("utf-8"), re.DOTALL)
     return [line for block in blocks for line in block.splitlines()]
