@@ -32,17 +32,28 @@ def watched_folders(roots: Iterable[str]) -> WatchedFolders:
     while pending:
         folder = pending.pop()
         try:
-            for entry in _scan(folder):
-                if entry.is_symlink():
-                    is_recursive = is_recursive and not _leads_to_folder(entry)
-                elif entry.is_dir(follow_symlinks=False) and _is_utf8(entry.name):
-                    pending.append(entry.path)
-            folders.append(folder)
+            below, has_links = _below(folder)
         except PermissionError:
             is_recursive = False
         except OSError:
             continue  # it vanished while we looked
+        else:
+            is_recursive = is_recursive and not has_links
+            folders.append(folder)
+            pending += below
     return WatchedFolders(tops if is_recursive else tuple(folders), is_recursive)
+
+
+def _below(folder: str) -> tuple[list[str], bool]:
+    """Return the folders in ``folder``, and whether it has a link to one. Raises OSError."""
+    below: list[str] = []
+    has_links = False
+    for entry in _scan(folder):
+        if entry.is_symlink():
+            has_links = has_links or _leads_to_folder(entry)
+        elif entry.is_dir(follow_symlinks=False) and _is_utf8(entry.name):
+            below.append(entry.path)
+    return below, has_links
 
 
 def files_below(folder: str) -> Iterator[str]:

@@ -21,12 +21,18 @@ _DEFAULT: Final = ("less", "-FRX")
 
 
 @contextmanager
-def paged(*, wanted: bool) -> Iterator[Console]:
-    """Yield a console that prints into ``$PAGER``, or to standard output when not ``wanted``.
+def unpaged() -> Iterator[Console]:
+    """Yield a console that prints to standard output."""
+    yield make_console()
+
+
+@contextmanager
+def paged() -> Iterator[Console]:
+    """Yield a console that prints into ``$PAGER`` where standard output is a terminal.
 
     Leaving the pager ends the output and is no error.
     """
-    command = _command() if wanted and sys.stdout.isatty() else None
+    command = _command() if sys.stdout.isatty() else None
     process = _start(command) if command else None
     if process is None or process.stdin is None:
         yield make_console()

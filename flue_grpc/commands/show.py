@@ -106,12 +106,12 @@ def _chosen(
 def _print_rich(
     summary: pb.Summary, messages: Iterable[pb.Message], arguments: argparse.Namespace
 ) -> None:
-    from flue_grpc.commands.pager import paged
+    from flue_grpc.commands.pager import paged, unpaged
     from flue_grpc.render.messages import Folds, render
     from flue_grpc.render.tables import session_table
 
     folds = Folds(tools=arguments.tools, thinking=arguments.thinking, system=arguments.system)
-    with paged(wanted=not arguments.no_pager) as console:
+    with (unpaged if arguments.no_pager else paged)() as console:
         console.print(session_table([summary], console.width, is_first=True))
         for message in messages:
             for part in render(message, folds):
