@@ -29,7 +29,7 @@ _SORT_SHARE = 8  # when more than this part of the list changes at once, it is s
 _LAST = 2**63  # sorts sessions without timestamps behind all others
 
 
-class Session(msgspec.Struct, frozen=True, eq=False):
+class Session(msgspec.Struct, frozen=True, eq=False, gc=False):
     """An indexed session as answers show it: with what its subagents used.
 
     ``changed`` is a stamp: larger than that of every earlier change.
@@ -150,7 +150,16 @@ class Catalog:
         loaded = list(entries)
         stamps = {entry.tid: entry.changed for entry in loaded}
         self._stamps = Stamps(max(stamps.values(), default=0))
-        self._apply(loaded, (), stamps)
+        with self._lock:
+            for entry in loaded:
+                self._learn(entry)
+            for key, rivals in self._rivals.items():
+                self._family.put(key, _summary(_winner(rivals)))
+            self._family.refresh(self._rivals)
+            for key in self._rivals:
+                self._show(key, None, stamps)
+            self._order.replace((), _listed(self._sessions.values()))
+            self._view = None
 
     def apply(self, entries: Iterable[Entry], vanished: Iterable[str] = ()) -> None:
         """Take in parsed files and drop vanished paths, then tell who watches."""

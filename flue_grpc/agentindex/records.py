@@ -8,7 +8,7 @@ from flue_grpc.agentindex.adapters.base import Source
 from flue_grpc.agentindex.values import Summary
 
 
-class FileKey(msgspec.Struct, frozen=True, array_like=True):
+class FileKey(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What tells an unchanged file without opening it (behaviour B4).
 
     ``size`` is in bytes, -1 when the file changed under the reader, so that no
@@ -21,7 +21,7 @@ class FileKey(msgspec.Struct, frozen=True, array_like=True):
     mode: int
 
 
-class Place(msgspec.Struct, frozen=True, array_like=True):
+class Place(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The root of one adapter that a file was found below; ``root`` has no symlinks.
 
     A file that was found by a link to it has its own root here, and ``is_linked``.
@@ -33,7 +33,7 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
     is_linked: bool = False
 
 
-class Trail(msgspec.Struct, frozen=True, array_like=True):
+class Trail(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """How far a transcript's checkpoints are laid: the last one, and how many.
 
     ``exact_until`` is None while each change of the model has its own.
@@ -45,7 +45,7 @@ class Trail(msgspec.Struct, frozen=True, array_like=True):
     exact_until: int | None = None
 
 
-class Standing(msgspec.Struct, frozen=True, array_like=True):
+class Standing(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Where the parser stands in a file: after the newline before ``offset``.
 
     ``anchor`` is a digest of the first bytes and of those before ``offset``.
@@ -59,7 +59,7 @@ class Standing(msgspec.Struct, frozen=True, array_like=True):
     full_blocks: int
 
 
-class Record(msgspec.Struct, frozen=True, array_like=True):
+class Record(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """All of a transcript but its parser state and its tables.
 
     ``summary`` is None when the file is no transcript after all: it is kept, so that
@@ -72,7 +72,7 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
     summary: Summary | None
 
 
-class Entry(msgspec.Struct, frozen=True, eq=False):
+class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
     """One transcript file in the index.
 
     ``tid`` is never given to another file, nor to the same one rewritten: what is

@@ -15,7 +15,7 @@ Kind = Literal["text", "thinking", "tool_call", "tool_result"]
 Direction = Literal["forward", "backward"]
 
 
-class TokenUsage(msgspec.Struct, frozen=True, array_like=True):
+class TokenUsage(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Tokens in four disjoint buckets."""
 
     input: int = 0
@@ -33,7 +33,7 @@ class TokenUsage(msgspec.Struct, frozen=True, array_like=True):
         )
 
 
-class Resume(msgspec.Struct, frozen=True, array_like=True):
+class Resume(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The command that picks a session up, for a person to run in ``dir``."""
 
     command: str
@@ -63,7 +63,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     text_size: int = 0
 
 
-class Summary(msgspec.Struct, frozen=True, array_like=True):
+class Summary(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One transcript as a list shows it (behaviour B5)."""
 
     id: str

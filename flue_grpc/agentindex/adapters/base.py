@@ -30,7 +30,7 @@ class Root(msgspec.Struct, frozen=True):
     kind: str
 
 
-class Source(msgspec.Struct, frozen=True):
+class Source(msgspec.Struct, frozen=True, gc=False):
     """What the place and name of a file tell about its transcript.
 
     ``id`` is final except for tools that write it inside (Pi): ``Summary.id`` is.
@@ -46,7 +46,7 @@ class Source(msgspec.Struct, frozen=True):
     folder: str = ""
 
 
-class FileFacts(msgspec.Struct, frozen=True):
+class FileFacts(msgspec.Struct, frozen=True, gc=False):
     """What the file system tells: bytes, modification time in microseconds, revision."""
 
     size: int
@@ -54,7 +54,7 @@ class FileFacts(msgspec.Struct, frozen=True):
     revision: str
 
 
-class Context(msgspec.Struct, frozen=True, array_like=True):
+class Context(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """All that the messages of a line depend on besides the line.
 
     ``model`` is the one in force before the line. ``mirror`` says that the file has
