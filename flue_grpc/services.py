@@ -57,7 +57,7 @@ class Services:
         with ExitStack() as opened:
             self.store = Store.open(self.database, _store_settings(settings))
             opened.callback(self.store.close)
-            self.index = AgentIndex.open(index_settings(configuration, os.environ))
+            self.index = AgentIndex(index_settings(configuration, os.environ))
             opened.callback(self.index.close)
             self.runtime = Runtime(
                 _runtime_settings(settings), self._on_error, observing, admitting
@@ -81,7 +81,7 @@ class Services:
 
     def start(self) -> None:
         """Begin the first sweep, then say that the services serve."""
-        self.index.poke()
+        self.index.begin()
         self.runtime.health.set(AGENT_INDEX_NAME, serves=True)
         self._report_store()
 

@@ -46,7 +46,10 @@ class AgentIndex:
     """A read-only index over the transcripts of one home; safe from any thread."""
 
     def __init__(self, settings: IndexSettings) -> None:
-        """Use ``AgentIndex.open``."""
+        """Load what the index file has; ``begin`` to sweep.
+
+        Raises AlreadyRunningError when another process has the index of this home.
+        """
         adapters = {adapter.tool: adapter for adapter in ADAPTERS}
         parts = tuple(follower.part for follower in followers.FOLLOWERS)
         self._file = open_index_file(settings.directory, settings.home, parts)
@@ -79,15 +82,16 @@ class AgentIndex:
 
     @classmethod
     def open(cls, settings: IndexSettings) -> AgentIndex:
-        """Load what the index file has and begin the first sweep.
-
-        Raises AlreadyRunningError when another process has the index of this home.
-        """
+        """Load what the index file has and begin the first sweep; raise as the class does."""
         index = cls(settings)
-        index._background.start()
-        index._sweeper.start()
-        index._events.start()
+        index.begin()
         return index
+
+    def begin(self) -> None:
+        """Begin the first sweep, and listen to file events; once."""
+        self._background.start()
+        self._sweeper.start()
+        self._events.start()
 
     def close(self) -> None:
         """End sweeps and workers, and give the index file up."""
