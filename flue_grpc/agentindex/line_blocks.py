@@ -7,24 +7,13 @@ reading the file does. Here lines are views into one buffer that is used again.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from flue_grpc.agentindex.lines import LineBlock
 from flue_grpc.limits import LINE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-class LineBlock(NamedTuple):
-    """Some whole lines; ``ends`` are the places of their newlines in ``view``.
-
-    The first line begins at ``view[0]``, which is byte ``offset`` of the file, and each
-    other one after the newline before it. Valid until the next block is asked for.
-    """
-
-    view: memoryview
-    offset: int
-    ends: list[int]
 
 
 class LineBlocks:
@@ -33,8 +22,8 @@ class LineBlocks:
     ``start`` is taken for a line's start. Once iterated, ``offset`` is just after the
     last newline, ``end`` where the bytes ended, earlier than asked in a file that was
     cut meanwhile, and ``tail`` what lies between. A line above ``cap`` is stepped over,
-    and an unterminated one leaves an empty tail: neither is ever held.
-    Iterating raises OSError.
+    and an unterminated one leaves an empty tail: neither is ever held. A block is valid
+    until the next one is asked for. Iterating raises OSError.
     """
 
     def __init__(

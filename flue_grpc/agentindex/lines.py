@@ -7,14 +7,14 @@ an offset is an anchor that clients keep (formats §1.1).
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import msgspec
 
 from flue_grpc.limits import LINE_BYTES, READ_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 
 class Line(msgspec.Struct, frozen=True, gc=False):
@@ -28,6 +28,23 @@ class Line(msgspec.Struct, frozen=True, gc=False):
     data: bytes
     end: int
     terminated: bool
+
+
+class LineBlock(NamedTuple):
+    """Some whole lines in one piece of memory; ``ends`` are the places behind them.
+
+    The first line begins at ``view[0]``, which is byte ``offset`` of the file, and each
+    other one behind the newline that ends the one before it.
+    """
+
+    view: memoryview
+    offset: int
+    ends: Sequence[int]
+
+    @classmethod
+    def of_line(cls, data: bytes | memoryview, offset: int) -> Self:
+        """Make a block of one line without its newline."""
+        return cls(memoryview(data), offset, (len(data),))
 
 
 def read_lines(fd: int, start: int, end: int, cap: int = LINE_BYTES) -> Iterator[Line]:

@@ -17,10 +17,13 @@ from flue_grpc.agentindex import usage_blocks
 from flue_grpc.agentindex.adapters.base import FileFacts
 from flue_grpc.agentindex.ledgers import TrialLedger
 from flue_grpc.agentindex.line_blocks import LineBlocks
+from flue_grpc.agentindex.lines import LineBlock
 from flue_grpc.agentindex.records import FileKey, Record, Standing, Trail
 from flue_grpc.limits import CHECKPOINT_BYTES, EXACT_CHECKPOINTS, HEAD_BYTES, USAGE_BLOCK_LINES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from flue_grpc.agentindex.adapters.base import Adapter, Ledger, LineUsage, Source
     from flue_grpc.agentindex.opening import OpenTranscript
 
@@ -81,9 +84,10 @@ def parse(  # noqa: PLR0913, PLR0917 - the file, its reader, and where things go
     state = msgspec.msgpack.encode(start.state)
     # From here on the state is a trial: what is kept ends at the last newline.
     final = start.state
-    added: tuple[LineUsage, ...] = ()
+    added: Sequence[LineUsage] = ()
     if lines.tail:
-        added = adapter.feed(final, lines.tail, lines.offset, TrialLedger(sink.ledger))
+        tail = LineBlock.of_line(lines.tail, lines.offset)
+        added = adapter.feed(final, tail, TrialLedger(sink.ledger)).usage
     sink.set_tail(usage_blocks.pack(added) if added else b"")
     standing = Standing(
         lines.offset,
@@ -108,23 +112,27 @@ def anchor_at(opened: OpenTranscript, offset: int) -> bytes:
 
 
 def _feed(
-    lines: LineBlocks, adapter: Adapter[Any], start: Start, blocks: _Blocks, sink: Sink
+    lines: Iterable[LineBlock], adapter: Adapter[Any], start: Start, blocks: _Blocks, sink: Sink
 ) -> Trail:
     """Feed all terminated lines; return how far the checkpoints are laid."""
-    state, feed, context, ledger = start.state, adapter.feed, adapter.context, sink.ledger
-    trail = start.trail
-    model, is_exact = trail.model, trail.exact_until is None
-    for view, offset, ends in lines:
-        begin = 0
-        added: list[LineUsage] = []
-        for end in ends:
-            added += feed(state, view[begin:end], offset + begin, ledger)
-            begin = end + 1
-            current = context(state).model
-            if current != model or not is_exact:
-                trail = _lay_checkpoint(trail, offset + begin, current, sink)
-                model, is_exact = trail.model, trail.exact_until is None
-        blocks.add(added)
+    state, trail = start.state, start.trail
+    model = adapter.context(state).model
+    for block in lines:
+        usage, models = adapter.feed(state, block, sink.ledger)
+        if models or trail.exact_until is not None:
+            trail = _lay_checkpoints(trail, block, {-1: model, **dict(models)}, sink)
+            model = adapter.context(state).model
+        blocks.add(usage)
+    return trail
+
+
+def _lay_checkpoints(trail: Trail, block: LineBlock, models: dict[int, str], sink: Sink) -> Trail:
+    """Lay those that a block needs; -1 in ``models`` stands for its beginning."""
+    model = models[-1]
+    for end in block.ends:
+        model = models.get(end, model)
+        if model != trail.model or trail.exact_until is not None:
+            trail = _lay_checkpoint(trail, block.offset + end + 1, model, sink)
     return trail
 
 

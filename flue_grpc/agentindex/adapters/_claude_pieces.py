@@ -61,15 +61,15 @@ class Block(msgspec.Struct, gc=False):
     name: str | None = None
     input: msgspec.Raw = ABSENT
     tool_use_id: str | None = None
-    text: str | None = None
-    thinking: str | None = None
+    text: msgspec.Raw = ABSENT
+    thinking: msgspec.Raw = ABSENT
     content: msgspec.Raw = ABSENT
     is_error: bool | None = None
 
     @classmethod
     def of_text(cls, raw: msgspec.Raw) -> Self:
         """Take a bare string for a text block (formats §6 row 14)."""
-        return cls(type="text", text=text_of(raw))
+        return cls(type="text", text=raw)
 
 
 class Body(msgspec.Struct, gc=False):
@@ -146,11 +146,11 @@ def _assistant_pieces(line: Line) -> list[Piece]:
             name, call_id = block.name or "", block.id or ""
             pieces.append(Piece(TOOL_CALL, block.input, text_or_json, name, call_id))
         elif kind == "text":
-            if block.text:
-                pieces.append(Piece(prose, block.text))
+            if is_prose(block.text):
+                pieces.append(Piece(prose, block.text, text_of))
         elif kind == "thinking":
-            if block.thinking:
-                pieces.append(Piece(THINKING, block.thinking))
+            if is_prose(block.thinking):
+                pieces.append(Piece(THINKING, block.thinking, text_of))
         elif kind in _PICTURES:
             pieces.append(Piece(prose, _PICTURES[kind]))
         elif kind and kind.endswith("tool_result"):
@@ -168,7 +168,7 @@ def _user_pieces(line: Line) -> list[Piece]:
         if kind == "tool_result":
             pieces.append(_result(block))
         elif kind == "text":
-            pieces += _prose_pieces(line, block.text or "")
+            pieces += _prose_pieces(line, text_of(block.text))
         elif kind in _PICTURES:
             pieces.append(Piece(SYSTEM_TEXT if _is_injected(line) else USER_TEXT, _PICTURES[kind]))
     return pieces

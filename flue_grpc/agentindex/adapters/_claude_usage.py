@@ -56,7 +56,8 @@ class Requests(msgspec.Struct):
         if is_same and message.usage == self.last:
             return NO_TOKENS
         usage = _tokens_of(message.usage)
-        name, message_id = _short(name), _short(message_id)
+        if len(name) > LABEL_BYTES or len(message_id) > LABEL_BYTES:
+            name, message_id = _short(name), _short(message_id)
         if is_branch:
             return self._count_branch(name, message_id, usage, ledger)
         taken_back = NO_TOKENS if is_same else self._turn_to(name, message_id, ledger)

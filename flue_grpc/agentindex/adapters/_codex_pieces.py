@@ -10,6 +10,7 @@ from flue_grpc.agentindex.adapters._injected import is_codex_image_tag, split_co
 from flue_grpc.agentindex.adapters._json_values import (
     ABSENT,
     Stamp,
+    is_prose,
     is_string,
     items_of,
     members_of,
@@ -42,13 +43,13 @@ class Block(msgspec.Struct, gc=False):
     """One part of a message or of reasoning."""
 
     type: str | None = None
-    text: str | None = None
-    refusal: str | None = None
+    text: msgspec.Raw = ABSENT
+    refusal: msgspec.Raw = ABSENT
 
     @classmethod
     def of_text(cls, raw: msgspec.Raw) -> Self:
         """Take a bare string for a text block (formats §6 row 14)."""
-        return cls(type="text", text=text_of(raw))
+        return cls(type="text", text=raw)
 
 
 class Totals(msgspec.Struct, gc=False):
@@ -96,7 +97,7 @@ class Payload(msgspec.Struct, gc=False):
     action: msgspec.Raw = ABSENT
     tools: msgspec.Raw = ABSENT
     info: TokenInfo | None = None
-    message: str | None = None
+    message: msgspec.Raw = ABSENT
     kind: str | None = None
     images: msgspec.Raw = ABSENT
     local_images: msgspec.Raw = ABSENT
@@ -150,8 +151,8 @@ def pieces_of(line: Line, context: Context) -> list[Piece]:
     if line.type == "event_msg":
         return _mirror_pieces(payload) if context.mirror else []
     # Of a compaction its summary, never the history that it repeats.
-    is_summary = line.type == "compacted" and payload.message
-    return [Piece(SYSTEM_TEXT, payload.message)] if is_summary else []
+    is_summary = line.type == "compacted" and is_prose(payload.message)
+    return [Piece(SYSTEM_TEXT, payload.message, text_of)] if is_summary else []
 
 
 def is_native_message(line: Line) -> bool:
@@ -187,11 +188,12 @@ def has_images(event: Payload) -> bool:
 
 
 def _mirror_pieces(event: Payload) -> list[Piece]:
-    text = event.message or ""
     if event.type == "agent_message":
-        return [Piece(ASSISTANT_TEXT, text)] if text else []
+        is_said = is_prose(event.message)
+        return [Piece(ASSISTANT_TEXT, event.message, text_of)] if is_said else []
     if event.type != "user_message":
         return []
+    text = text_of(event.message)
     if not is_plain_prompt(event):
         return [Piece(SYSTEM_TEXT, text)] if text else []
     if text.strip():
@@ -212,7 +214,7 @@ def _message_pieces(item: Payload) -> list[Piece]:
 def _user_block_pieces(block: Block) -> list[Piece]:
     if block.type in _PICTURES:
         return [Piece(USER_TEXT, _PICTURES[block.type])]
-    text = block.text if block.type in _TEXT_BLOCKS else None
+    text = text_of(block.text) if block.type in _TEXT_BLOCKS else ""
     if not text or is_codex_image_tag(text):
         return []
     return _user_text_pieces(text)
@@ -232,8 +234,8 @@ def _prose_pieces(item: Payload, shape: Shape) -> list[Piece]:
         text = block.refusal if block.type == "refusal" else block.text
         if block.type in _PICTURES:
             pieces.append(Piece(shape, _PICTURES[block.type]))
-        elif text and (block.type in _TEXT_BLOCKS or block.type == "refusal"):
-            pieces.append(Piece(shape, text))
+        elif is_prose(text) and (block.type in _TEXT_BLOCKS or block.type == "refusal"):
+            pieces.append(Piece(shape, text, text_of))
     return pieces
 
 
@@ -243,13 +245,17 @@ def _agent_message_pieces(item: Payload) -> list[Piece]:
 
 def _reasoning_pieces(item: Payload) -> list[Piece]:
     blocks = (*_blocks(item.summary), *_blocks(item.content))
-    text = "\n".join(block.text for block in blocks if block.text)
-    return [Piece(THINKING, text)] if text else []
+    thoughts = [block.text for block in blocks if is_prose(block.text)]
+    return [Piece(THINKING, thoughts, _joined)] if thoughts else []
+
+
+def _joined(texts: list[msgspec.Raw]) -> str:
+    return "\n".join(map(text_of, texts))
 
 
 def _blocks(content: str | list[Block] | None) -> list[Block]:
     if isinstance(content, str):
-        return [Block(type="text", text=content)]
+        return [Block(type="text", text=msgspec.Raw(msgspec.json.encode(content)))]
     return content or []
 
 

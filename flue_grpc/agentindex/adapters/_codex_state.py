@@ -16,7 +16,7 @@ from flue_grpc.agentindex.adapters._codex_pieces import (
 )
 from flue_grpc.agentindex.adapters._codex_usage import Counter, Provisional, is_zero, raise_turn
 from flue_grpc.agentindex.adapters._injected import codex_cwd, codex_request, split_codex
-from flue_grpc.agentindex.adapters._json_values import time_of
+from flue_grpc.agentindex.adapters._json_values import text_of, time_of
 from flue_grpc.agentindex.adapters._names import (
     directory_of,
     first_prose,
@@ -25,12 +25,13 @@ from flue_grpc.agentindex.adapters._names import (
     title_of,
 )
 from flue_grpc.agentindex.adapters._pieces import IMAGE, SYSTEM_TEXT, Piece
-from flue_grpc.agentindex.adapters._tally import NO_TOKENS, NOTHING, Tally
+from flue_grpc.agentindex.adapters._tally import NO_TOKENS, Tally
 from flue_grpc.agentindex.adapters.base import Context, LineUsage
 
 if TYPE_CHECKING:
     from flue_grpc.agentindex.adapters.base import Ledger
 
+_NOTHING: Final[tuple[LineUsage, ...]] = ()
 _TURN_STARTS: Final = frozenset({"task_started", "turn_started"})
 
 
@@ -62,14 +63,14 @@ def take(state: State, line: Line, pieces: list[Piece], ledger: Ledger) -> tuple
     """Take in a line's record; return what it adds to the usage."""
     payload = line.payload
     if payload is None:
-        return NOTHING
+        return _NOTHING
     if line.type == "session_meta":
         state.origin.take_meta(payload, time_of(line.timestamp))
-        return NOTHING
+        return _NOTHING
     is_own = state.origin.is_past_copies or not state.origin.inherits(line)
     if line.type != "response_item":
         return _take_event(state, line, pieces, ledger, is_own=is_own)
-    undone: tuple[LineUsage, ...] = NOTHING
+    undone: tuple[LineUsage, ...] = _NOTHING
     if state.context.mirror and is_native_message(line):
         undone = _end_mirror(state)
     if not pieces:
@@ -78,7 +79,7 @@ def take(state: State, line: Line, pieces: list[Piece], ledger: Ledger) -> tuple
         _take_prompt(state, pieces, is_own=is_own)
     model = state.context.model if pieces[-1].shape.role == "assistant" else ""
     added = state.tally.take(pieces, time_of(line.timestamp), model, inherited=not is_own)
-    return undone + added if undone else added
+    return undone if added is None else (*undone, added)
 
 
 def model_of(line: Line) -> str:
@@ -106,7 +107,7 @@ def _take_event(
         _take_turn(state, line, event, is_own=is_own)
     elif is_own:
         _take_fact(state, kind or "", event)
-    return _take_mirror(state, line, pieces, is_own=is_own) if pieces else NOTHING
+    return _take_mirror(state, line, pieces, is_own=is_own) if pieces else _NOTHING
 
 
 def _take_fact(state: State, kind: str, event: Payload) -> None:
@@ -122,7 +123,7 @@ def _take_fact(state: State, kind: str, event: Payload) -> None:
 
 
 def _event_prompt(event: Payload) -> str:
-    text = event.message or ""
+    text = text_of(event.message)
     if not text.strip():
         return IMAGE if has_images(event) else ""
     _, prose = split_codex(text)
@@ -137,10 +138,11 @@ def _take_mirror(
     tally = state.mirror if is_mirror else state.tally
     model = state.context.model if pieces[-1].shape.role == "assistant" else ""
     added = tally.take(pieces, time_of(line.timestamp), model, inherited=not is_own)
+    if added is None:
+        return _NOTHING
     if is_mirror:
-        for usage in added:
-            state.mirrored.add(usage)
-    return added
+        state.mirrored.add(added)
+    return (added,)
 
 
 def _end_mirror(state: State) -> tuple[LineUsage, ...]:
@@ -174,8 +176,8 @@ def _take_totals(
 ) -> tuple[LineUsage, ...]:
     info = event.info
     if info is None or info.total_token_usage is None:
-        return NOTHING
-    undone: tuple[LineUsage, ...] = NOTHING
+        return _NOTHING
+    undone: tuple[LineUsage, ...] = _NOTHING
     if not state.has_totals:
         state.has_totals = True
         undone = tuple(state.records.take_back())
@@ -196,10 +198,10 @@ def _take_record(
     state: State, line: Line, record: Payload, ledger: Ledger, *, is_own: bool
 ) -> tuple[LineUsage, ...]:
     if state.has_totals or not is_own or record.turn_token_usage is None:
-        return NOTHING
+        return _NOTHING
     tokens = raise_turn(record.turn_id or "", record.turn_token_usage, ledger)
     if tokens is NO_TOKENS:
-        return NOTHING
+        return _NOTHING
     usage = LineUsage(time_of(line.timestamp), state.context.model, state.tally.add(tokens))
     state.records.add(usage)
     return (usage,)

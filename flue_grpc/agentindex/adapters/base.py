@@ -8,15 +8,16 @@ counts of a summary and the messages of its pages agree (formats §8.14).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from flue_grpc.agentindex.values import TokenUsage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from flue_grpc.agentindex.lines import LineBlock
     from flue_grpc.agentindex.values import Message, Summary
 
 
@@ -82,6 +83,17 @@ class LineUsage(msgspec.Struct, frozen=True, gc=False):
     message_count: int = 0
 
 
+class Taken(NamedTuple):
+    """What lines add to a transcript.
+
+    ``models`` tells where the context's model changed: the place in ``LineBlock.ends`` of
+    the line that changed it, and the model in force behind that line.
+    """
+
+    usage: list[LineUsage]
+    models: Sequence[tuple[int, str]] = ()
+
+
 class Ledger(Protocol):
     """What a transcript has counted so far, by a signed 64-bit hash of each key."""
 
@@ -129,13 +141,11 @@ class Adapter(Protocol[State]):
     def start(self, source: Source) -> State:
         """Return the state before the first line."""
 
-    def feed(
-        self, state: State, line: bytes | memoryview, offset: int, ledger: Ledger
-    ) -> tuple[LineUsage, ...]:
-        """Take in one line without its newline; return what it adds, often nothing.
+    def feed(self, state: State, block: LineBlock, ledger: Ledger) -> Taken:
+        """Take in some lines, which come in file order; return what they add.
 
-        ``offset`` is the byte offset of the line's start; lines come in file order. A
-        view is valid during the call only: nothing that is kept may refer to it.
+        It makes no difference how lines are parted into blocks. The block is valid
+        during the call only: nothing that is kept may refer to it.
         """
 
     def context(self, state: State) -> Context:

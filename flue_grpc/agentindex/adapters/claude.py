@@ -30,13 +30,22 @@ from flue_grpc.agentindex.adapters._pieces import (
 from flue_grpc.agentindex.adapters._places import directory_from, is_plain, stem_of
 from flue_grpc.agentindex.adapters._records import Records
 from flue_grpc.agentindex.adapters._summaries import Traits, summary_of
-from flue_grpc.agentindex.adapters._tally import NOTHING, Tally
-from flue_grpc.agentindex.adapters.base import Context, FileFacts, Ledger, LineUsage, Root, Source
+from flue_grpc.agentindex.adapters._tally import Tally
+from flue_grpc.agentindex.adapters.base import (
+    Context,
+    FileFacts,
+    Ledger,
+    LineUsage,
+    Root,
+    Source,
+    Taken,
+)
 from flue_grpc.limits import LINE_MESSAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
+    from flue_grpc.agentindex.lines import LineBlock
     from flue_grpc.agentindex.values import Message, Summary
 
 _AGENT: Final = "agent-"
@@ -51,6 +60,7 @@ _PLACE_LENGTH: Final = 4096  # longer ones are looked at line by line, and never
 
 Place = tuple[str | None, str | None, str | None]
 """A line's directory, tool version and git branch."""
+_NOWHERE: Final[Place] = (None, None, None)
 
 
 class State(msgspec.Struct):
@@ -64,7 +74,7 @@ class State(msgspec.Struct):
     requests: Requests = msgspec.field(default_factory=Requests)
     first_prompt: str = ""
     command: str = ""
-    place: Place = (None, None, None)
+    place: Place = _NOWHERE
     cwd: str = ""
     is_cwd_home: bool = False
     git_branch: str = ""
@@ -123,17 +133,24 @@ class Claude:
         wants_parent = source.is_subagent and not source.parent_id
         return State(source.folder, source.is_subagent, wants_parent)
 
-    def feed(
-        self, state: State, line: bytes | memoryview, offset: int, ledger: Ledger
-    ) -> tuple[LineUsage, ...]:
-        """Take in one line."""
-        if state.wants_parent:
-            _take_parent(state, line)
-        try:
-            record = _decode(line)
-        except DAMAGE:
-            return _feed_damaged(state, line, ledger)
-        return _take(state, record, pieces_of(record), ledger)
+    def feed(self, state: State, block: LineBlock, ledger: Ledger) -> Taken:
+        """Take in some lines."""
+        usage: list[LineUsage] = []
+        view, begin = block.view, 0
+        for end in block.ends:
+            line = view[begin:end]
+            begin = end + 1
+            if state.wants_parent:
+                _take_parent(state, line)
+            try:
+                record = _decode(line)
+            except DAMAGE:
+                usage += _feed_damaged(state, line, ledger)
+                continue
+            added = _take(state, record, pieces_of(record), ledger)
+            if added is not None:
+                usage.append(added)
+        return Taken(usage)
 
     def context(self, state: State) -> Context:
         """Return nothing: a line of Claude Code stands for itself."""
@@ -176,17 +193,17 @@ class Claude:
         return messages, context
 
 
-def _feed_damaged(state: State, line: bytes | memoryview, ledger: Ledger) -> tuple[LineUsage, ...]:
-    added = NOTHING
+def _feed_damaged(state: State, line: memoryview, ledger: Ledger) -> Iterator[LineUsage]:
     room = LINE_MESSAGES
     for record in LINES.rescue(line):
         pieces = pieces_of(record)[:room]
         room -= len(pieces)
-        added += _take(state, record, pieces, ledger)
-    return added
+        added = _take(state, record, pieces, ledger)
+        if added is not None:
+            yield added
 
 
-def _take(state: State, line: Line, pieces: list[Piece], ledger: Ledger) -> tuple[LineUsage, ...]:
+def _take(state: State, line: Line, pieces: list[Piece], ledger: Ledger) -> LineUsage | None:
     """Take in a line's record; return what it adds to the usage."""
     place = (line.cwd, line.version, line.git_branch)
     if place != state.place:
@@ -201,7 +218,7 @@ def _take(state: State, line: Line, pieces: list[Piece], ledger: Ledger) -> tupl
     if not pieces:
         if line.type in _TITLE_TYPES:
             titles.take(line)
-        return NOTHING
+        return None
     sidechain = line.is_sidechain is True
     if not (sidechain or (len(pieces) == 1 and pieces[0].shape is TOOL_RESULT)):
         _take_prompts(state, pieces)
@@ -210,7 +227,7 @@ def _take(state: State, line: Line, pieces: list[Piece], ledger: Ledger) -> tupl
 
 def _take_response(
     state: State, line: Line, pieces: list[Piece], ledger: Ledger
-) -> tuple[LineUsage, ...]:
+) -> LineUsage | None:
     """Take in a line of the assistant, which may have usage without a message."""
     model = (line.message.model if line.message else None) or ""
     if model == SYNTHETIC:
@@ -225,6 +242,8 @@ def _take_response(
 
 def _take_place(state: State, place: Place) -> None:
     """Note where a line was written and by what; the next one is often the same."""
+    if place == _NOWHERE:
+        return
     if sum(len(part or "") for part in place) <= _PLACE_LENGTH:
         state.place = place
     cwd, version, git_branch = place
@@ -257,7 +276,7 @@ def _take_command(state: State, name: str, args: str) -> None:
         state.command = prompt_of(f"{name} {args}")
 
 
-def _take_parent(state: State, line: bytes | memoryview) -> None:
+def _take_parent(state: State, line: memoryview) -> None:
     for record in _PARENTS.all_of(line):
         if record.session_id and is_id(record.session_id):
             state.parent_id = record.session_id

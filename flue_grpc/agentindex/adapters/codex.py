@@ -19,13 +19,22 @@ from flue_grpc.agentindex.adapters._pieces import Stamped, messages_of
 from flue_grpc.agentindex.adapters._places import directory_from, is_plain, stem_of
 from flue_grpc.agentindex.adapters._summaries import Traits, summary_of
 from flue_grpc.agentindex.adapters._tally import merged
-from flue_grpc.agentindex.adapters.base import Context, FileFacts, Ledger, LineUsage, Root, Source
+from flue_grpc.agentindex.adapters.base import (
+    Context,
+    FileFacts,
+    Ledger,
+    LineUsage,
+    Root,
+    Source,
+    Taken,
+)
 from flue_grpc.agentindex.json_repair import whole_objects
 from flue_grpc.limits import LINE_MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from flue_grpc.agentindex.lines import LineBlock
     from flue_grpc.agentindex.values import Message, Summary
 
 _ROLLOUT: Final = re.compile(
@@ -65,17 +74,27 @@ class Codex:
         """Return the state before the first line."""
         return State(Origin(id=source.id))
 
-    def feed(
-        self, state: State, line: bytes | memoryview, offset: int, ledger: Ledger
-    ) -> tuple[LineUsage, ...]:
-        """Take in one line."""
-        try:
-            record = _decode(line)
-        except DAMAGE:
-            return _feed_damaged(state, line, ledger)
-        if record.payload is None:
-            record = unbare(record, line)
-        return take(state, record, pieces_of(record, state.context), ledger)
+    def feed(self, state: State, block: LineBlock, ledger: Ledger) -> Taken:
+        """Take in some lines."""
+        usage: list[LineUsage] = []
+        models: list[tuple[int, str]] = []
+        view, begin, context = block.view, 0, state.context
+        for end in block.ends:
+            line = view[begin:end]
+            begin = end + 1
+            try:
+                record = _decode(line)
+            except DAMAGE:
+                usage += _feed_damaged(state, line, ledger)
+            else:
+                if record.payload is None:
+                    record = unbare(record, line)
+                usage += take(state, record, pieces_of(record, context), ledger)
+            if state.context is not context:
+                if state.context.model != context.model:
+                    models.append((end, state.context.model))
+                context = state.context
+        return Taken(usage, models)
 
     def context(self, state: State) -> Context:
         """Return the model in force, and whether events stand in for messages."""
@@ -125,11 +144,9 @@ def _records(line: bytes) -> Iterator[Line]:
             yield unbare(LINES.one_of(data), data)
 
 
-def _feed_damaged(state: State, line: bytes | memoryview, ledger: Ledger) -> tuple[LineUsage, ...]:
-    added: tuple[LineUsage, ...] = ()
+def _feed_damaged(state: State, line: memoryview, ledger: Ledger) -> Iterator[LineUsage]:
     room = LINE_MESSAGES
     for record in _records(bytes(line)):
         pieces = pieces_of(record, state.context)[:room]
         room -= len(pieces)
-        added += take(state, record, pieces, ledger)
-    return added
+        yield from take(state, record, pieces, ledger)

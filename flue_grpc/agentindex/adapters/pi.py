@@ -33,14 +33,23 @@ from flue_grpc.agentindex.adapters._pieces import (
 )
 from flue_grpc.agentindex.adapters._places import directory_from, is_plain, stem_of
 from flue_grpc.agentindex.adapters._summaries import Traits, summary_of
-from flue_grpc.agentindex.adapters._tally import NO_TOKENS, NOTHING, Tally, exact_parts
-from flue_grpc.agentindex.adapters.base import Context, FileFacts, Ledger, LineUsage, Root, Source
+from flue_grpc.agentindex.adapters._tally import NO_TOKENS, Tally, exact_parts
+from flue_grpc.agentindex.adapters.base import (
+    Context,
+    FileFacts,
+    Ledger,
+    LineUsage,
+    Root,
+    Source,
+    Taken,
+)
 from flue_grpc.agentindex.values import TokenUsage
 from flue_grpc.limits import LINE_MESSAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
+    from flue_grpc.agentindex.lines import LineBlock
     from flue_grpc.agentindex.values import Message, Summary
 
 _FLAT: Final = "flat"
@@ -97,17 +106,28 @@ class Pi:
         """Return the state before the first line."""
         return State()
 
-    def feed(
-        self, state: State, line: bytes | memoryview, offset: int, ledger: Ledger
-    ) -> tuple[LineUsage, ...]:
-        """Take in one line."""
-        if state.is_refused:
-            return NOTHING
-        try:
-            record = _decode(line)
-        except DAMAGE:
-            return _feed_damaged(state, line, ledger)
-        return _take(state, record, pieces_of(record), ledger)
+    def feed(self, state: State, block: LineBlock, ledger: Ledger) -> Taken:
+        """Take in some lines."""
+        usage: list[LineUsage] = []
+        models: list[tuple[int, str]] = []
+        view, begin, context = block.view, 0, state.context
+        for end in block.ends:
+            if state.is_refused:
+                break
+            line = view[begin:end]
+            begin = end + 1
+            try:
+                record = _decode(line)
+            except DAMAGE:
+                usage += _feed_damaged(state, line, ledger)
+            else:
+                added = _take(state, record, pieces_of(record), ledger)
+                if added is not None:
+                    usage.append(added)
+            if state.context is not context:
+                context = state.context
+                models.append((end, context.model))
+        return Taken(usage, models)
 
     def context(self, state: State) -> Context:
         """Return the model that was chosen last."""
@@ -144,21 +164,21 @@ class Pi:
         return depth <= (0 if root.kind == _FLAT else 1)
 
 
-def _feed_damaged(state: State, line: bytes | memoryview, ledger: Ledger) -> tuple[LineUsage, ...]:
-    added = NOTHING
+def _feed_damaged(state: State, line: memoryview, ledger: Ledger) -> Iterator[LineUsage]:
     room = LINE_MESSAGES
     for record in LINES.rescue(line):
         pieces = pieces_of(record)[:room]
         room -= len(pieces)
-        added += _take(state, record, pieces, ledger)
-    return added
+        added = _take(state, record, pieces, ledger)
+        if added is not None:
+            yield added
 
 
-def _take(state: State, line: Line, pieces: list[Piece], ledger: Ledger) -> tuple[LineUsage, ...]:
+def _take(state: State, line: Line, pieces: list[Piece], ledger: Ledger) -> LineUsage | None:
     """Take in a line's record; return what it adds to the usage."""
     if not state.has_header:
         _take_header(state, line)
-        return NOTHING
+        return None
     if line.type != "message":
         state.context = _context_after(line, state.context)
         if line.type == "session_info":
@@ -170,7 +190,7 @@ def _take(state: State, line: Line, pieces: list[Piece], ledger: Ledger) -> tupl
         model = _model_of(line, state)
     usage = _usage_of(line)
     if usage is None or not _is_first(line, ledger):
-        return state.tally.take(pieces, _time_of(line), model) if pieces else NOTHING
+        return state.tally.take(pieces, _time_of(line), model) if pieces else None
     cost = _cost_of(usage)
     if cost is not None:
         state.has_cost = True

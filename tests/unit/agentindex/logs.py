@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from flue_grpc.agentindex.adapters.base import Context, LineUsage, Root, Source
+from flue_grpc.agentindex.adapters.base import Context, LineUsage, Root, Source, Taken
 from flue_grpc.agentindex.discovery import real_roots
 from flue_grpc.agentindex.json_repair import whole_objects
 from flue_grpc.agentindex.values import Message, Summary, TokenUsage
@@ -57,9 +57,16 @@ class Logs:
     def start(self, source):
         return State()
 
-    def feed(self, state, line, offset, ledger):
-        taken = [self._take(state, data, ledger) for data in whole_objects(bytes(line))]
-        return tuple(filter(None, taken))
+    def feed(self, state, block, ledger):
+        usage, models, begin = [], [], 0
+        for end in block.ends:
+            before = self.context(state).model
+            line = bytes(block.view[begin:end])
+            usage += [self._take(state, data, ledger) for data in whole_objects(line)]
+            begin = end + 1
+            if self.context(state).model != before:
+                models.append((end, self.context(state).model))
+        return Taken([one for one in usage if one is not None], models)
 
     def _take(self, state, data, ledger):
         said = json.loads(data)

@@ -10,7 +10,7 @@ from flue_grpc.agentindex.adapters.base import Context, FileFacts, MemoryLedger,
 from flue_grpc.agentindex.adapters.claude import Claude
 from flue_grpc.agentindex.adapters.codex import Codex
 from flue_grpc.agentindex.adapters.pi import Pi
-from flue_grpc.agentindex.lines import split_lines
+from flue_grpc.agentindex.lines import LineBlock, split_lines
 from flue_grpc.agentindex.values import TokenUsage
 
 UUID = "019f1f1f-0000-7000-8000-00000000000a"
@@ -30,6 +30,11 @@ def as_bytes(*lines) -> bytes:
     )
 
 
+def feed_line(adapter, state, line, ledger):
+    """Feed one line; return what it adds."""
+    return adapter.feed(state, LineBlock.of_line(line, 0), ledger).usage
+
+
 class Reading:
     """A transcript that was fed, and can be fed more."""
 
@@ -44,7 +49,7 @@ class Reading:
 
     def feed(self, data: bytes):
         for line in split_lines(data, len(self.data)):
-            self.usage += self.adapter.feed(self.state, line.data, line.offset, self.ledger)
+            self.usage += feed_line(self.adapter, self.state, line.data, self.ledger)
         self.data += data
 
     def store(self):

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flue_grpc.agentindex.adapters.base import Context, MemoryLedger
-from flue_grpc.agentindex.lines import split_lines
-from tests.unit.agentindex.reading import FACTS, Reading
+from flue_grpc.agentindex.lines import LineBlock, split_lines
+from tests.unit.agentindex.reading import FACTS, Reading, feed_line
 
 FIXTURES = {
     f"{path.parent.name}/{path.stem}": path.read_bytes()
@@ -51,7 +51,7 @@ def test_a_file_read_in_any_steps_is_a_file_read_at_once(name, cuts):
         )
         ledger = MemoryLedger()
         ledger.entries.update(steps.ledger.entries)
-        steps.adapter.feed(copy, data[end:cut], end, ledger)
+        feed_line(steps.adapter, copy, data[end:cut], ledger)
         assert steps.adapter.summary(copy, steps.source, FACTS) == answer.summary
         read_to = end
     assert steps.summary == whole.summary
@@ -74,10 +74,38 @@ def test_views_into_a_buffer_that_is_used_again_are_read_like_bytes(name):
     for line in split_lines(FIXTURES[name], 0):
         buffer = bytearray(line.data)
         with memoryview(buffer) as view:
-            reading.usage += reading.adapter.feed(reading.state, view, line.offset, reading.ledger)
+            reading.usage += feed_line(reading.adapter, reading.state, view, reading.ledger)
         # Raises BufferError if the adapter still holds the view.
         buffer.clear()
     assert (reading.summary, reading.usage) == (reading_of(name).summary, reading_of(name).usage)
+
+
+@settings(max_examples=60, deadline=None)
+@given(names, st.lists(st.integers(1, 9), min_size=1, max_size=4))
+def test_lines_fed_in_blocks_are_lines_fed_one_by_one(name, sizes):
+    single, blocks = reading_of(name, b""), reading_of(name, b"")
+    lines = list(split_lines(FIXTURES[name], 0))
+    usage, models, expected = [], [], []
+    while lines:
+        part, lines = lines[: sizes[0]], lines[sizes[0] :]
+        sizes = [*sizes[1:], sizes[0]]
+        start = part[0].offset
+        data = FIXTURES[name][start : part[-1].end]
+        ends = [line.offset + len(line.data) - start for line in part]
+        taken = blocks.adapter.feed(
+            blocks.state, LineBlock(memoryview(data), start, ends), blocks.ledger
+        )
+        usage += taken.usage
+        models += [(start + end, model) for end, model in taken.models]
+        for line in part:
+            before = single.adapter.context(single.state).model
+            single.usage += feed_line(single.adapter, single.state, line.data, single.ledger)
+            after = single.adapter.context(single.state).model
+            if after != before:
+                expected.append((line.offset + len(line.data), after))
+    assert (usage, blocks.state) == (single.usage, single.state)
+    assert blocks.ledger.entries == single.ledger.entries
+    assert models == expected
 
 
 @pytest.mark.parametrize("name", FIXTURES)
@@ -89,7 +117,7 @@ def test_a_page_may_begin_at_any_line(name):
     for line in split_lines(reading.data, 0):
         model = contexts.adapter.context(contexts.state).model
         pages += reading.adapter.messages(line.data, line.offset, Context(model, mirror))[0]
-        contexts.adapter.feed(contexts.state, line.data, line.offset, contexts.ledger)
+        feed_line(contexts.adapter, contexts.state, line.data, contexts.ledger)
     assert pages == reading.messages
 
 

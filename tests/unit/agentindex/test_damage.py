@@ -15,7 +15,7 @@ from flue_grpc.agentindex.adapters.base import Source
 from flue_grpc.agentindex.lines import read_lines
 from flue_grpc.limits import LINE_MESSAGES
 from tests.unit.agentindex import rollout
-from tests.unit.agentindex.reading import ADAPTERS, SOURCES, Reading, as_bytes
+from tests.unit.agentindex.reading import ADAPTERS, SOURCES, Reading, as_bytes, feed_line
 
 UUID = "019f1f1f-0000-7000-8000-00000000000a"
 TOOLS = ("claude", "codex", "pi")
@@ -68,11 +68,10 @@ def test_row_1_a_last_line_without_newline_counts_if_it_is_whole(tool):
     line = as_line(tool, "said")
     for size in range(len(line)):
         reading.store()
-        assert reading.adapter.feed(reading.state, line[:size], 0, reading.ledger) == ()
+        assert feed_line(reading.adapter, reading.state, line[:size], reading.ledger) == []
         assert reading.summary == before
-    assert [
-        u.message_count for u in reading.adapter.feed(reading.state, line, 0, reading.ledger)
-    ] == [1]
+    added = feed_line(reading.adapter, reading.state, line, reading.ledger)
+    assert [usage.message_count for usage in added] == [1]
 
 
 @each_tool
@@ -150,7 +149,7 @@ def test_row_11_lines_above_the_cap_are_stepped_over_and_pictures_are_never_text
         file.write(data)
         file.flush()
         for line in read_lines(file.fileno(), 0, len(data), cap=1000):
-            adapter.feed(state, line.data, line.offset, ledger)
+            feed_line(adapter, state, line.data, ledger)
     assert state.tally.message_count == (1 if tool == "pi" else 2)
     picture = {"claude": "image", "codex": "input_image", "pi": "image"}[tool]
     line = as_line(tool, "x").replace(

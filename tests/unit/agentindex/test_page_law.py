@@ -11,6 +11,7 @@ from flue_grpc.agentindex.located import Checkpoints
 from tests.unit.agentindex import wild_transcripts as wild
 from tests.unit.agentindex.notes import located, note, whole_parse
 from tests.unit.agentindex.page_reading import read, stream
+from tests.unit.agentindex.reading import feed_line
 
 TEXTS = st.one_of(st.text(max_size=8), st.sampled_from(["x" * 40, "é" * 9]))
 NOTES = st.builds(
@@ -136,10 +137,9 @@ def parsed(adapter, data, mirror):
 
 
 def mirror_of(adapter, data):
-    state, offset = adapter.start(Source(adapter.tool, "id")), 0
+    state = adapter.start(Source(adapter.tool, "id"))
     for line in data.split(b"\n"):
-        adapter.feed(state, line, offset, MemoryLedger())
-        offset += len(line) + 1
+        feed_line(adapter, state, line, MemoryLedger())
     return adapter.context(state).mirror
 
 
