@@ -109,17 +109,15 @@ def fill(
         pace()
         while not ranked_index.purge(db, tid):
             pace()
-    writer = _Writer(db)
+    writer = Writer(db)
     for entry in work.behind:
         pace()
         _fill_one(writer, adapters[entry.place.tool], entry, pace)
-    writer.flush()
-    if writer.written >= limits.RANKED_MERGE_MESSAGES:
-        _merge(db, pace)
+    writer.finish(pace)
 
 
 def _fill_one(
-    writer: _Writer, adapter: Adapter[Any], entry: Entry, pace: Callable[[], None]
+    writer: Writer, adapter: Adapter[Any], entry: Entry, pace: Callable[[], None]
 ) -> None:
     part = ranked_index.load_last_part(writer.db, entry.tid)
     summary, start = entry.record.summary, part.until if part else 0
@@ -179,18 +177,20 @@ class _Reading:
 
     def _rows(self, line: Line) -> list[Row]:
         messages, self._context = self._adapter.messages(line.data, line.offset, self._context)
-        return [_row(message) for message in messages if message.text]
+        return [row_of(message) for message in messages if message.text]
 
 
-def _row(message: Message) -> Row:
+def row_of(message: Message) -> Row:
+    """Return what is indexed of a message."""
     sort = sort_of(message.role, message.kind)
     return Row(index_text(message.text), message.offset, message.index, message.ts, sort)
 
 
-class _Writer:
+class Writer:
     """Holds portions until they are worth a transaction; none lasts long."""
 
     def __init__(self, db: apsw.Connection) -> None:
+        """Write through ``db``, which is in no transaction between the calls."""
         self.db = db
         self.written = 0
         self._held: deque[Portion] = deque()
@@ -198,12 +198,22 @@ class _Writer:
         self._bytes = 0
 
     def add(self, portion: Portion) -> None:
+        """Take the next portion of a transcript. Raises apsw.Error."""
         self._held.append(portion)
         self._rows += len(portion.rows)
         self._bytes += sum(len(row.form) for row in portion.rows)
         is_full = self._rows >= limits.RANKED_COMMIT_MESSAGES
         if is_full or self._bytes >= limits.RANKED_COMMIT_BYTES:
             self.flush()
+
+    def finish(self, pace: Callable[[], None]) -> None:
+        """Write what is held, and make one segment of all after much. Raises apsw.Error.
+
+        ``pace`` is called between transactions, and may rest or raise.
+        """
+        self.flush()
+        if self.written >= limits.RANKED_MERGE_MESSAGES:
+            _merge(self.db, pace)
 
     def flush(self) -> None:
         """Write what is held, in as many transactions as it takes."""

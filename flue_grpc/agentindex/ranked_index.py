@@ -101,6 +101,12 @@ class Part(msgspec.Struct, frozen=True, array_like=True):
         return summary is None or (is_same and self.size >= summary.file_size)
 
 
+_SAVE_PART: Final = (
+    f"update ranked_parts set {', '.join(f'{name} = ?' for name in Part.__struct_fields__[1:])} "
+    "where ordinal = ?"
+)
+
+
 class State(msgspec.Struct, frozen=True, array_like=True):
     """Which index this is, and the number of its last fill: the same state, the same rows."""
 
@@ -151,9 +157,13 @@ def new_part(db: apsw.Connection, tid: int, kinds: int) -> Part:
 
 
 def save_part(db: apsw.Connection, part: Part) -> None:
-    """Write how far a transcript is."""
+    """Write how far a transcript is.
+
+    An update, since a statement that may have to be undone by itself, as ``insert or
+    replace`` may, makes FTS5 write out what it holds: a segment for each portion.
+    """
     row = msgspec.structs.astuple(part)
-    db.execute("insert or replace into ranked_parts values(?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+    db.execute(_SAVE_PART, (*row[1:], part.ordinal))
 
 
 @contextmanager

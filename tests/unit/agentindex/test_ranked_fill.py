@@ -253,3 +253,13 @@ def test_the_newest_transcripts_are_filled_first(desk):
         os.utime(path, (time, time))
     desk.sweep()
     assert [entry.record.summary.id for entry in desk.work().behind] == ["new", "mid", "old"]
+
+
+def test_portions_of_one_transaction_are_one_segment(desk, monkeypatch):
+    """FTS5 writes out what it holds before a statement that may be undone by itself."""
+    monkeypatch.setattr(limits, "RANKED_PORTION_BYTES", 1)
+    desk.write("a/x", *[talk(f"word {number}") for number in range(20)])
+    desk.write("a/y", *[talk(f"word {number}") for number in range(20)], tail=talk("word"))
+    desk.settle()
+    assert desk.rows("select count(distinct segid) from ranked_index_idx") == [(1,)]
+    assert {row[5] for row in desk.rows()} == {1}
