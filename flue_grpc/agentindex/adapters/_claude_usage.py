@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from flue_grpc.agentindex.adapters._claude_pieces import Usage
-from flue_grpc.agentindex.adapters._tally import NO_TOKENS, maximum, minus
+from flue_grpc.agentindex.adapters._json_values import MAX_COUNT
+from flue_grpc.agentindex.adapters._tally import NO_TOKENS, maximum, minus, total
 from flue_grpc.agentindex.values import TokenUsage
 from flue_grpc.limits import LABEL_BYTES
 
@@ -124,7 +125,7 @@ class Requests(msgspec.Struct):
         added = minus(raised, known)
         ledger.put(branch_key, raised)
         if message_id:
-            ledger.put(pool_key, (ledger.get(pool_key) or NO_TOKENS) + added)
+            ledger.put(pool_key, total(ledger.get(pool_key) or NO_TOKENS, added))
         return added
 
 
@@ -145,7 +146,7 @@ def _cache_write_of(creation: CacheCreation | None) -> int:
     if creation is None:
         return 0
     short, long = creation.ephemeral_5m_input_tokens, creation.ephemeral_1h_input_tokens
-    return (short or 0) + (long or 0)
+    return min((short or 0) + (long or 0), MAX_COUNT)
 
 
 def _short(name: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from flue_grpc.agentindex.adapters._tally import NO_TOKENS, maximum, minus
+from flue_grpc.agentindex.adapters._tally import NO_TOKENS, maximum, minus, total
 from flue_grpc.agentindex.adapters.base import LineUsage
 from flue_grpc.agentindex.values import TokenUsage
 from flue_grpc.limits import PROVISIONAL_LINES
@@ -31,14 +31,14 @@ class Counter(msgspec.Struct):
 
     def take(self, totals: Totals, *, is_own: bool) -> TokenUsage:
         """Take in a new total; return what it adds, nothing if it is inherited."""
-        total = tokens_of(totals)
+        tokens = tokens_of(totals)
         total_input, output = totals.input_tokens or 0, totals.output_tokens or 0
         is_reset = total_input < self.input or output < self.output
-        step = total if is_reset else minus(total, self.known)
-        self.known, self.input, self.output = total, total_input, output
+        step = tokens if is_reset else minus(tokens, self.known)
+        self.known, self.input, self.output = tokens, total_input, output
         if not is_own or step == NO_TOKENS:
             return NO_TOKENS
-        before, self.added = self.added, self.added + step
+        before, self.added = self.added, total(self.added, step)
         if not (_is_negative(before) or _is_negative(self.added)):
             return step
         return minus(maximum(self.added, NO_TOKENS), maximum(before, NO_TOKENS))

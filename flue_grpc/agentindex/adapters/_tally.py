@@ -135,6 +135,17 @@ def minus(one: TokenUsage, other: TokenUsage) -> TokenUsage:
     )
 
 
+def total(one: TokenUsage, other: TokenUsage) -> TokenUsage:
+    """Add bucket by bucket; what is kept has to fit into 64 bits."""
+    tokens = one + other
+    return TokenUsage(
+        min(tokens.input, MAX_COUNT),
+        min(tokens.output, MAX_COUNT),
+        min(tokens.cache_read, MAX_COUNT),
+        min(tokens.cache_write, MAX_COUNT),
+    )
+
+
 def maximum(one: TokenUsage, other: TokenUsage) -> TokenUsage:
     """Take the larger number of each bucket."""
     a, b, c, d = one.input, one.output, one.cache_read, one.cache_write

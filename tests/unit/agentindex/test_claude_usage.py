@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -173,6 +174,21 @@ def test_a_sum_stays_below_64_bits_and_the_lines_agree():
     )
     reading.check_laws()
     assert reading.added == [(BIG, 1, 5, 6), (0, BIG - 1, BIG - 5, BIG - 6)]
+
+
+def test_what_is_kept_of_the_largest_counts_fits_into_64_bits():
+    lifetimes = {"ephemeral_5m_input_tokens": BIG, "ephemeral_1h_input_tokens": BIG}
+    reading = Reading(
+        "claude",
+        response("r1", "m1", {"cache_creation": lifetimes}),
+        response("r2", "m2", usage(BIG), sidechain=True),
+        response("r3", "m2", usage(BIG), sidechain=True),
+        response("r4", "m2", usage(1)),
+    )
+    reading.check_laws()
+    reading.store()
+    kept = [msgspec.structs.astuple(entry) for entry in reading.ledger.entries.values()]
+    assert max(map(max, kept)) == BIG
 
 
 def test_only_the_assistant_uses_tokens():

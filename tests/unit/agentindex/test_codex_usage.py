@@ -6,6 +6,8 @@ from flue_grpc.limits import PROVISIONAL_LINES
 from tests.unit.agentindex.reading import Reading
 from tests.unit.agentindex.rollout import EIGHT, count, event, line, message, meta, totals, turn
 
+BIG = 2**63 - 1
+
 
 def tokens(*lines):
     reading = Reading("codex", meta(), turn("m-1"), *lines)
@@ -43,6 +45,14 @@ def test_the_last_total_is_the_sum_and_each_line_adds_its_increase():
 def test_a_total_that_falls_has_started_again(steps, expected):
     lines = [count(totals(whole, 0, output), at=n) for n, (whole, output) in enumerate(steps)]
     assert tokens(*lines) == (*expected, 0, 0)
+
+
+def test_what_is_kept_of_the_largest_totals_fits_into_64_bits():
+    lines = [count(totals(whole, 0, 1), at=at) for at, whole in enumerate([BIG, 0] * 3)]
+    reading = Reading("codex", *lines)
+    reading.check_laws()
+    reading.store()
+    assert reading.state.counter.added.input == BIG
 
 
 def test_an_overflow_leaves_only_a_total_and_counting_goes_on_from_zero():
