@@ -156,6 +156,7 @@ CHECKPOINT_BYTES: Final = MIB  # beyond those: what a page may have to read firs
 USAGE_BLOCK_LINES: Final = 256  # few enough to rewrite the last block at each append
 BLOCKS_SPILL: Final = 2000  # of one transcript in memory, 10 MB; more go to the file
 LEDGER_SPILL_ENTRIES: Final = 100_000  # 25 MB in memory; more go to the file while parsing
+LEDGER_BLOCK_ENTRIES: Final = 32  # 700 bytes, decoded whole when one of them is looked up
 SWEEP_READ_BYTES: Final = 256 * KIB  # stays in the second cache while its lines are parsed
 SWEEP_INTERVAL_SECONDS: Final = 10.0  # a poke within it starts no further sweep
 SWEEP_WORKER_BYTES: Final = 100 * MIB  # more dirty bytes than this are swept outside

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 # Raise the number when a parser or a table changes: the transcripts are read again.
-_FORMAT: Final = f"1 {sys.byteorder}"
+_FORMAT: Final = f"2 {sys.byteorder}"
 _SCHEMA: Final = """
 create table format(value text not null);
 create table transcripts(
@@ -52,6 +52,10 @@ create table usage(id integer primary key, data blob not null);
 create table checkpoints(
   tid integer not null, offset integer not null, model text not null,
   primary key (tid, offset)
+) without rowid;
+create table ledger_blocks(
+  tid integer not null, first integer not null, entries blob not null,
+  primary key (tid, first)
 ) without rowid;
 create table ledger(
   tid integer not null, key integer not null,

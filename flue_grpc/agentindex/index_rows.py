@@ -11,9 +11,10 @@ from flue_grpc.agentindex.adapters.base import Context
 from flue_grpc.agentindex.located import Checkpoints
 from flue_grpc.agentindex.records import Entry, Place, Record
 from flue_grpc.agentindex.values import TokenUsage
+from flue_grpc.limits import LEDGER_BLOCK_ENTRIES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     import apsw
 
@@ -24,6 +25,7 @@ _TAIL_BLOCK: Final = 2**_BLOCK_BITS - 1
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_record = msgspec.msgpack.Decoder(Record).decode
+_decode_ledger = msgspec.msgpack.Decoder(dict[int, TokenUsage]).decode
 _COLUMNS: Final = "tid, changed, path, place, record"
 
 
@@ -83,7 +85,11 @@ def load_ledger_entry(db: apsw.Connection, tid: int, key: int) -> TokenUsage | N
     """Return what a transcript has counted under ``key``."""
     query = "select input, output, cache_read, cache_write from ledger where tid = ? and key = ?"
     row = db.execute(query, (tid, key)).fetchone()
-    return TokenUsage(*row) if row else None
+    if row:
+        return TokenUsage(*row)
+    query = "select entries from ledger_blocks where tid = ? and first <= ? order by first desc"
+    block: bytes | None = db.execute(query + " limit 1", (tid, key)).get
+    return None if block is None else _decode_ledger(block).get(key)
 
 
 def load_checkpoints(db: apsw.Connection, entry: Entry) -> Checkpoints:
@@ -112,11 +118,32 @@ def write_tables(db: apsw.Connection, draft: Draft) -> None:
         "insert or replace into checkpoints values(?, ?, ?)",
         [(tid, offset, model) for offset, model in draft.checkpoints],
     )
+    entries = sorted(draft.ledger.fresh.items())
+    if draft.ledger.is_whole:
+        _write_ledger_blocks(db, tid, entries)
+        return
     db.executemany(
         "insert or replace into ledger values(?, ?, ?, ?, ?, ?)",
         [
             (tid, key, usage.input, usage.output, usage.cache_read, usage.cache_write)
-            for key, usage in sorted(draft.ledger.fresh.items())
+            for key, usage in entries
+        ],
+    )
+
+
+def _write_ledger_blocks(
+    db: apsw.Connection, tid: int, entries: Sequence[tuple[int, TokenUsage]]
+) -> None:
+    """Write the first entries of a transcript; a row each would be most of a cold sweep's writing.
+
+    Later entries get rows, which go before the blocks.
+    """
+    places = range(0, len(entries), LEDGER_BLOCK_ENTRIES)
+    db.executemany(
+        "insert or replace into ledger_blocks values(?, ?, ?)",
+        [
+            (tid, entries[place][0], _encode(dict(entries[place : place + LEDGER_BLOCK_ENTRIES])))
+            for place in places
         ],
     )
 
@@ -157,6 +184,7 @@ def remove(db: apsw.Connection, tid: int) -> None:
     )
     db.execute("delete from states where tid = ?", (tid,))
     db.execute("delete from checkpoints where tid = ?", (tid,))
+    db.execute("delete from ledger_blocks where tid = ?", (tid,))
     db.execute("delete from ledger where tid = ?", (tid,))
 
 

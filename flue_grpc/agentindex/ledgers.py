@@ -30,6 +30,11 @@ class FreshLedger:
         )
         self.put: Callable[[int, TokenUsage], None] = self.fresh.__setitem__
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the fresh entries are all there are."""
+        return self._stored is None
+
     def spilled(self, stored: Callable[[int], TokenUsage | None]) -> None:
         """Forget the fresh entries: ``stored`` has them now."""
         self.fresh.clear()

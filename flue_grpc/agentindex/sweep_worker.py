@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from flue_grpc.agentindex import followers, index_rows
+from flue_grpc.agentindex import index_rows
 from flue_grpc.agentindex.adapters.base import Root
 from flue_grpc.agentindex.adapters.registry import ADAPTERS
 from flue_grpc.agentindex.changes import Stamps
@@ -47,10 +47,16 @@ def main() -> None:
     with closing(connect_writer(Path(os.fsdecode(order.index)))) as db:
         if order.task == "sweep":
             _sweep(order, db)
-            return
-        entries = list(index_rows.load_entries(db))
-        for follower in followers.FOLLOWERS:
-            follower.fill(db, entries, _ADAPTERS, _go_on)
+        else:
+            _follow(db)
+
+
+def _follow(db: apsw.Connection) -> None:
+    from flue_grpc.agentindex import followers  # noqa: PLC0415 - a sweep starts sooner without
+
+    entries = list(index_rows.load_entries(db))
+    for follower in followers.FOLLOWERS:
+        follower.fill(db, entries, _ADAPTERS, _go_on)
 
 
 def _sweep(order: WorkerOrder, db: apsw.Connection) -> None:

@@ -51,11 +51,14 @@ _decoder = msgspec.msgpack.Decoder(UsageBlock)
 
 def pack(lines: Sequence[LineUsage]) -> bytes:
     """Pack lines, at least one, in their order."""
-    rows = zip(*map(msgspec.structs.astuple, lines), strict=True)
-    times, models, tokens, costs, counts = rows
-    a, b, c, d = zip(*map(msgspec.structs.astuple, tokens), strict=True)
-    known = times if None not in times else [time for time in times if time is not None]
+    times = [NO_TIME if line.ts is None else line.ts for line in lines]
+    known = times if NO_TIME not in times else [time for time in times if time != NO_TIME]
+    models = [line.model for line in lines]
     numbers = {model: number for number, model in enumerate(dict.fromkeys(models))}
+    counts = [line.message_count for line in lines]
+    tokens = [line.tokens for line in lines]
+    a, b = [usage.input for usage in tokens], [usage.output for usage in tokens]
+    c, d = [usage.cache_read for usage in tokens], [usage.cache_write for usage in tokens]
     block = UsageBlock(
         rows=len(times),
         first=min(known, default=None),
@@ -63,13 +66,11 @@ def pack(lines: Sequence[LineUsage]) -> bytes:
         timeless=len(times) - len(known),
         models=tuple(numbers),
         sums=(_sum(a), _sum(b), _sum(c), _sum(d), _sum(counts)),
-        times=_column(
-            times if known is times else [NO_TIME if time is None else time for time in times]
-        ),
-        model_indexes=_column(list(map(numbers.__getitem__, models))),
+        times=_column(times, "q"),
+        model_indexes=_column([numbers[model] for model in models]) if len(numbers) > 1 else b"",
         buckets=(_column(a), _column(b), _column(c), _column(d)),
         counts=_column(counts),
-        costs=_cost_column(costs),
+        costs=_cost_column([line.cost_usd for line in lines]),
     )
     return _encoder.encode(block)
 
@@ -127,10 +128,11 @@ def _sum(values: Sequence[int]) -> int:
     return clamp(sum(values))
 
 
-def _column(values: Sequence[int]) -> bytes:
+def _column(values: Sequence[int], codes: str = _CODES) -> bytes:
+    """Pack numbers by the first of ``codes`` that holds all; each is wider than the last."""
     if not any(values):
         return b""
-    for code in _CODES:
+    for code in codes:
         try:
             return code.encode() + array(code, values).tobytes()
         except OverflowError:

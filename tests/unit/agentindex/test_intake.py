@@ -53,15 +53,22 @@ class Shelf:
             for _, owner, data in index_rows.load_blocks(self.db, 0, 10_000)
             if owner == tid
         ]
-        ledger = self.db.execute("select * from ledger where tid = ?", (tid,))
         return (
             self.entry.record.summary,
             self.entry.record.standing,
             index_rows.load_state(self.db, self.entry),
             index_rows.load_checkpoints(self.db, self.entry),
             [line for block in blocks for line in block],
-            sorted(row[1:] for row in ledger),
+            self.ledger(tid),
         )
+
+    def ledger(self, tid):
+        """Each entry of the ledger, as it is looked up."""
+        query = "select entries from ledger_blocks where tid = ?"
+        blocks = [msgspec.msgpack.decode(data) for (data,) in self.db.execute(query, (tid,))]
+        rows = self.db.execute("select key from ledger where tid = ?", (tid,))
+        keys = {key for (key,) in rows}.union(*blocks)
+        return {key: index_rows.load_ledger_entry(self.db, tid, key) for key in keys}
 
     def close(self):
         self.db.close()
@@ -247,7 +254,7 @@ class TestParsedFromZero:
         path = self.make(shelf, log(t=1, key="k", model="m"), log(t=2, key="j", model="n"))
         os.truncate(path, 0)
         shelf.take()
-        for table in ("usage", "checkpoints", "ledger"):
+        for table in ("usage", "checkpoints", "ledger", "ledger_blocks"):
             assert shelf.db.execute(f"select count(*) from {table}").get == 0
         for table in ("transcripts", "states"):
             assert shelf.db.execute(f"select tid from {table}").get == 2
@@ -346,6 +353,27 @@ class TestManyCheckpoints:
                 assert (position, context.model) == (at, model)
 
 
+class TestLedger:
+    """What a cold parse counted lies in blocks, what an append counts in rows before them."""
+
+    def test_an_append_looks_up_what_a_cold_parse_wrote(self, shelf, tmp_path):
+        lines = [log(t=n, key=str(n), **{"in": n}) for n in range(100)]
+        more = [log(t=n, key=str(n), **{"in": 60}) for n in range(0, 130, 5)]
+        shelf.home.write("logs/a/x.jsonl", *lines)
+        shelf.take()
+        ledger = shelf.ledger(1)
+        assert sorted(entry.input for entry in ledger.values()) == list(range(100))
+        assert shelf.db.execute("select count(*) from ledger_blocks").get == 4
+        assert shelf.db.execute("select count(*) from ledger").get == 0
+        assert index_rows.load_ledger_entry(shelf.db, 1, min(ledger) - 1) is None
+        assert index_rows.load_ledger_entry(shelf.db, 1, max(ledger) + 1) is None
+        shelf.home.append("logs/a/x.jsonl", *more)
+        shelf.take()
+        assert shelf.db.execute("select count(*) from ledger_blocks").get == 4
+        whole = b"".join(line + b"\n" for line in [*lines, *more])
+        assert alike(shelf.tables()) == alike(cold(tmp_path / "cold", whole))
+
+
 class TestSpilling:
     """A transcript too large for memory goes to the file while it is parsed."""
 
@@ -392,7 +420,8 @@ class TestSpilling:
         assert shelf.take() is None
         write_batch(shelf.db, Batch())
         assert shelf.db.execute("select count(*) from usage").get == 0
-        assert shelf.db.execute("select count(*) from ledger").get == 0
+        for table in ("ledger", "ledger_blocks"):
+            assert shelf.db.execute(f"select count(*) from {table}").get == 0
 
 
 def test_stamps_never_repeat_and_never_go_back(monkeypatch):
