@@ -1,49 +1,59 @@
-"""Homes for RANKED search: many short messages of words whose frequencies differ as in language."""
+"""Homes for RANKED search: many messages of known words, or of words like real ones."""
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import stores
+from prose import Prose
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
     from pathlib import Path
 
-_PER_SESSION = 5_000
+    from prose import Script
+
+PER_SESSION = 5_000
 _PARTS = 20_000
 _PARTS_PER_MESSAGE = 5
-_SCRIPTS = "数据库连接池在高负载下会耗尽需要增加超时时间测试成功但警告仍在"
 
 
-def ranked_home(work: Path, messages: int, script: str = "ascii") -> Path:
-    """Return a home of so many messages of about 500 characters, ``ascii`` or ``mixed``."""
-    path = work / f"ranked-{script}-{messages}"
-    if not path.exists():
-        unfinished = work / f"unfinished-{path.name}"
-        shutil.rmtree(unfinished, ignore_errors=True)
-        folder = unfinished / ".claude/projects/-home-dev-shop"
-        folder.mkdir(parents=True)
-        text = texts(script)
-        for number in range(-(-messages // _PER_SESSION)):
-            count = min(_PER_SESSION, messages - number * _PER_SESSION)
-            file = folder / f"00000000-0000-4000-8000-{number:012}.jsonl"
-            lines = (_line(number * _PER_SESSION + place, text()) for place in range(count))
-            file.write_text("".join(lines), encoding="utf-8")
-        unfinished.rename(path)
+def ranked_home(work: Path, messages: int) -> Path:
+    """Return a home of messages of about 500 characters, whose 4,000 words have numbers."""
+    return _home(work / f"ranked-ascii-{messages}", islice(_numbered_words(), messages))
+
+
+def prose_home(work: Path, messages: int, script: Script) -> Path:
+    """Return a home of the first so many texts of ``Prose``."""
+    return _home(work / f"prose-{script}-{messages}", Prose(script).texts(messages))
+
+
+def _home(path: Path, texts: Iterator[str]) -> Path:
+    """Make a home at ``path`` unless it is there."""
+    if path.exists():
+        return path
+    unfinished = path.with_name(f"unfinished-{path.name}")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    folder = unfinished / ".claude/projects/-home-dev-shop"
+    folder.mkdir(parents=True)
+    lines = (_line(number, text) for number, text in enumerate(texts))
+    for number, first in enumerate(lines):
+        file = folder / f"00000000-0000-4000-8000-{number:012}.jsonl"
+        file.write_text(first + "".join(islice(lines, PER_SESSION - 1)), encoding="utf-8")
+    unfinished.rename(path)
     return path
 
 
-def texts(script: str) -> Callable[[], str]:
-    """Return what makes the texts of such a home, the same each time."""
+def _numbered_words() -> Iterator[str]:
+    """Yield texts of words of ``stores``, the same each time."""
     dice = random.Random(9)
     parts = [stores.text(dice, 100) for _ in range(_PARTS)]
-    if script == "mixed":
-        for place in range(0, _PARTS, 3):
-            parts[place] = "".join(dice.choices(_SCRIPTS, k=33)) + ", größer übernommen élan"
-    return lambda: " ".join(dice.choices(parts, k=_PARTS_PER_MESSAGE))
+    while True:
+        yield " ".join(dice.choices(parts, k=_PARTS_PER_MESSAGE))
 
 
 def _line(number: int, text: str) -> str:
@@ -54,5 +64,5 @@ def _line(number: int, text: str) -> str:
     role, head = ("user", "") if number % 2 else ("assistant", f'"id":"m{number}",')
     return (
         f'{{"type":"{role}","timestamp":"{moment}","message":{{{head}"role":"{role}",'
-        f'"content":[{{"type":"text","text":"{text}"}}]}}}}\n'
+        f'"content":[{{"type":"text","text":{json.dumps(text, ensure_ascii=False)}}}]}}}}\n'
     )

@@ -228,35 +228,45 @@ class Writer:
         self._rows = self._bytes = 0
 
     def _write(self, portion: Portion, number: int) -> None:
-        part = self._part_for(portion)
+        part, rows = self._part_for(portion), portion.rows
+        most = limits.RANKED_PART_MESSAGES
+        if portion.is_tail:
+            # Of more there is nothing to find until the line ends.
+            rows = rows[:most]
+        while len(rows) > most:
+            part = self._write_rows(part, rows[:most], number)
+            full = msgspec.structs.replace(part, messages=most, mirror=portion.mirror)
+            ranked_index.save_part(self.db, full)
+            part, rows = ranked_index.new_part(self.db, part.tid, part.kinds), rows[most:]
+        part = self._write_rows(part, rows, number)
+        is_tail, count = portion.is_tail, len(rows)
+        done = msgspec.structs.replace(
+            part,
+            messages=part.messages + (0 if is_tail else count),
+            tail=count if is_tail else 0,
+            until=portion.until,
+            size=portion.size,
+            kinds=part.kinds | portion.kinds,
+            mirror=portion.mirror,
+        )
+        ranked_index.save_part(self.db, done)
+
+    def _write_rows(self, part: Part, rows: list[Row], number: int) -> Part:
+        """Insert rows behind those of a part, and return it with its new ``newest``."""
         first = part.ordinal << MESSAGE_BITS | part.messages
         self.db.executemany(
             "insert into ranked_index(rowid, text) values(?, ?)",
-            ((rowid, row.form) for rowid, row in enumerate(portion.rows, first)),
+            ((rowid, row.form) for rowid, row in enumerate(rows, first)),
         )
         self.db.executemany(
             "insert into ranked_messages values(?, ?, ?, ?, ?, ?)",
             (
                 (rowid, row.offset, row.line_index, row.ts, row.sort, number)
-                for rowid, row in enumerate(portion.rows, first)
+                for rowid, row in enumerate(rows, first)
             ),
         )
-        count = len(portion.rows)
-        self.written += count
-        ranked_index.save_part(
-            self.db,
-            Part(
-                part.ordinal,
-                part.tid,
-                part.messages + (0 if portion.is_tail else count),
-                count if portion.is_tail else 0,
-                portion.until,
-                portion.size,
-                part.kinds | portion.kinds,
-                portion.mirror,
-                _newest(part, portion.rows),
-            ),
-        )
+        self.written += len(rows)
+        return msgspec.structs.replace(part, newest=_newest(part, rows))
 
     def _part_for(self, portion: Portion) -> Part:
         """Return the part that takes the portion, without the tail that it replaces."""

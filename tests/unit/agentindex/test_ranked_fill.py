@@ -150,6 +150,25 @@ def test_a_transcript_beyond_one_ordinal_goes_on_under_the_next(desk, monkeypatc
     assert desk.rows("select * from ranked_parts") == []
 
 
+def test_a_line_of_more_messages_than_an_ordinal_has_takes_several(desk, monkeypatch):
+    monkeypatch.setattr(limits, "RANKED_PART_MESSAGES", 4)
+    said = [talk(f"word {number}", t=number) for number in range(10)]
+    desk.write("a/x", talk("first"), b"".join(said), tail=b"".join(said[:6]))
+    desk.settle()
+    parts = desk.rows("select messages, tail from ranked_parts order by ordinal")
+    assert parts == [(4, 0), (4, 0), (3, 0), (0, 4)]
+    assert desk.is_sound()
+    desk.append("a/x", tail=b"\n")
+    desk.settle()
+    assert count(desk) == 16
+    assert desk.is_sound()
+    offset = len(talk("first")) + 1
+    assert sorted(index for _, at, index in desk.found("word") if at == offset) == [*range(10)]
+    desk.write("a/x", talk("word"))
+    desk.settle()
+    assert count(desk) == len(desk.rows()) == 1
+
+
 def test_what_is_committed_stays_when_the_rest_is_called_off(desk, monkeypatch):
     monkeypatch.setattr(limits, "RANKED_COMMIT_MESSAGES", 2)
     monkeypatch.setattr(limits, "RANKED_PORTION_BYTES", 1)

@@ -55,14 +55,14 @@ class FewOrdinals(Ordinals):
     """Ordinals of no session, in the order of their numbers."""
 
     def __init__(self, db):
-        self.last = db.execute("select max(id) >> 20 from ranked_messages").get
+        self.last = db.execute("select max(id) >> 14 from ranked_messages").get
         self.middle = (self.last + 1) // 2
         self.odd = bytes(ordinal % 2 for ordinal in range(self.last + 1))
-        query = "select id >> 20, max(coalesce(ts, -99)) from ranked_messages group by 1"
+        query = "select id >> 14, max(coalesce(ts, -99)) from ranked_messages group by 1"
         self.times = dict(db.execute(query))
 
     def newest(self, row):
-        return self.times[row >> 20]
+        return self.times[row >> 14]
 
     def order(self, row):
         return row
@@ -78,7 +78,7 @@ def by_the_rule(db, scope):
     rows = [
         Scored(score, -(2**62) if details[row][0] is None else details[row][0], row)
         for score, row in scored
-        if (scope.ordinals is None or (row >> 20) % 2)
+        if (scope.ordinals is None or (row >> 14) % 2)
         and (not scope.sorts or details[row][1] in scope.sorts)
     ]
     runs = []
@@ -95,7 +95,7 @@ def ranked_db(rows):
     db = apsw.Connection(":memory:")
     db.execute(RANKED_TABLES.sql)
     for number, (ordinal, others, ts) in enumerate(rows):
-        row = ordinal << 20 | number
+        row = ordinal << 14 | number
         text = "red " + "pad " * others
         db.execute("insert into ranked_index(rowid, text) values(?, ?)", (row, text))
         values = (row, 0, 0, ts, number % 3, 1)
