@@ -142,15 +142,15 @@ def _assistant_pieces(line: Line) -> list[Piece]:
     pieces = []
     for block in content:
         kind = block.type
-        if kind == "tool_use" or kind in _OTHER_CALLS:
-            name, call_id = block.name or "", block.id or ""
-            pieces.append(Piece(TOOL_CALL, block.input, text_or_json, name, call_id))
-        elif kind == "text":
+        if kind == "text":
             if is_prose(block.text):
                 pieces.append(Piece(prose, block.text, text_of))
         elif kind == "thinking":
             if is_prose(block.thinking):
                 pieces.append(Piece(THINKING, block.thinking, text_of))
+        elif kind == "tool_use" or kind in _OTHER_CALLS:
+            name, call_id = block.name or "", block.id or ""
+            pieces.append(Piece(TOOL_CALL, block.input, text_or_json, name, call_id))
         elif kind in _PICTURES:
             pieces.append(Piece(prose, _PICTURES[kind]))
         elif kind and kind.endswith("tool_result"):

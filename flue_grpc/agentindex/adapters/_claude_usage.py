@@ -14,7 +14,7 @@ import msgspec
 
 from flue_grpc.agentindex.adapters._claude_pieces import Usage
 from flue_grpc.agentindex.adapters._json_values import MAX_COUNT
-from flue_grpc.agentindex.adapters._tally import NO_TOKENS, maximum, minus, total
+from flue_grpc.agentindex.adapters._tally import NO_TOKENS, capped, maximum, minus
 from flue_grpc.agentindex.values import TokenUsage
 from flue_grpc.limits import LABEL_BYTES
 
@@ -125,7 +125,7 @@ class Requests(msgspec.Struct):
         added = minus(raised, known)
         ledger.put(branch_key, raised)
         if message_id:
-            ledger.put(pool_key, total(ledger.get(pool_key) or NO_TOKENS, added))
+            ledger.put(pool_key, capped((ledger.get(pool_key) or NO_TOKENS) + added))
         return added
 
 

@@ -244,7 +244,7 @@ def _agent_message_pieces(item: Payload) -> list[Piece]:
 
 
 def _reasoning_pieces(item: Payload) -> list[Piece]:
-    blocks = (*_blocks(item.summary), *_blocks(item.content))
+    blocks = _blocks(item.summary) + _blocks(item.content)
     thoughts = [block.text for block in blocks if is_prose(block.text)]
     return [Piece(THINKING, thoughts, _joined)] if thoughts else []
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from flue_grpc.agentindex.adapters._tally import NO_TOKENS, maximum, minus, total
+from flue_grpc.agentindex.adapters._tally import NO_TOKENS, capped, is_count, maximum, minus
 from flue_grpc.agentindex.adapters.base import LineUsage
 from flue_grpc.agentindex.values import TokenUsage
 from flue_grpc.limits import PROVISIONAL_LINES
@@ -38,10 +38,12 @@ class Counter(msgspec.Struct):
         self.known, self.input, self.output = tokens, total_input, output
         if not is_own or step == NO_TOKENS:
             return NO_TOKENS
-        before, self.added = self.added, total(self.added, step)
-        if not (_is_negative(before) or _is_negative(self.added)):
+        before, added = self.added, self.added + step
+        if is_count(before) and is_count(added):
+            self.added = added
             return step
-        return minus(maximum(self.added, NO_TOKENS), maximum(before, NO_TOKENS))
+        self.added = added = capped(added)
+        return minus(maximum(added, NO_TOKENS), maximum(before, NO_TOKENS))
 
 
 class Provisional(msgspec.Struct):
@@ -90,7 +92,3 @@ def tokens_of(totals: Totals) -> TokenUsage:
 def is_zero(totals: Totals) -> bool:
     """Say whether an event tells of no tokens at all."""
     return not totals.input_tokens and tokens_of(totals) == NO_TOKENS
-
-
-def _is_negative(tokens: TokenUsage) -> bool:
-    return (tokens.input | tokens.output | tokens.cache_read | tokens.cache_write) < 0

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 NO_TOKENS: Final = TokenUsage()
+_LARGEST: Final = TokenUsage(MAX_COUNT, MAX_COUNT, MAX_COUNT, MAX_COUNT)
 
 
 class Tally(msgspec.Struct):
@@ -135,15 +136,14 @@ def minus(one: TokenUsage, other: TokenUsage) -> TokenUsage:
     )
 
 
-def total(one: TokenUsage, other: TokenUsage) -> TokenUsage:
-    """Add bucket by bucket; what is kept has to fit into 64 bits."""
-    tokens = one + other
-    return TokenUsage(
-        min(tokens.input, MAX_COUNT),
-        min(tokens.output, MAX_COUNT),
-        min(tokens.cache_read, MAX_COUNT),
-        min(tokens.cache_write, MAX_COUNT),
-    )
+def is_count(tokens: TokenUsage) -> bool:
+    """Say whether each bucket is within 0 to 2^63-1."""
+    return 0 <= (tokens.input | tokens.output | tokens.cache_read | tokens.cache_write) <= MAX_COUNT
+
+
+def capped(tokens: TokenUsage) -> TokenUsage:
+    """Cut each bucket to what fits into 64 bits."""
+    return minus(tokens, maximum(minus(tokens, _LARGEST), NO_TOKENS))
 
 
 def maximum(one: TokenUsage, other: TokenUsage) -> TokenUsage:
