@@ -103,8 +103,9 @@ def test_transcripts_that_cannot_be_opened_for_a_while_stay_listed(
     index, home, monkeypatch, number
 ):
     before = _sessions(index)
-    home.claude(0, claude_prompt(), claude_answer(), claude_prompt("more"))
+    # In this order: the list that was asked for has begun a sweep.
     shortage = Shortage(monkeypatch, home.path, number, "open")
+    home.claude(0, claude_prompt(), claude_answer(), claude_prompt("more"))
     _tried(index, shortage)
     assert _sessions(index) == before
     with pytest.raises(FlueError):
