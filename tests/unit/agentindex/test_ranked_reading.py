@@ -74,6 +74,22 @@ def test_two_halves_are_the_whole(shelf, monkeypatch, query, wanted):
     assert threads() == []
 
 
+def test_each_half_has_many_of_the_rows(shelf, monkeypatch):
+    monkeypatch.setattr(ranked_query, "RANKED_HALVES_SAMPLE", 0)
+    sizes = []
+
+    def both(_, db, first, second):
+        halves = first(db), second(db)
+        sizes.append([len(half) for half in halves])
+        return halves[0] + halves[1]
+
+    monkeypatch.setattr(Halves, "both", both)
+    whole = len(shelf.hits("red", limit=1000))
+    lower, upper = sizes[-1]
+    assert lower + upper == whole == sum(5 + 9 * number for number in range(7))
+    assert min(lower, upper) > whole / 4
+
+
 def test_the_second_half_has_a_thread_and_a_connection_of_its_own(shelf, moment):
     db, state = moment
     seen = []
@@ -132,6 +148,10 @@ def test_halves_that_are_called_off_stop_anywhere(shelf, monkeypatch, error):
             list(steps)
         assert threads() == []
     assert shelf.hits("red", limit=3) == whole
+    db = shelf.file.writer()
+    db.execute("update ranked_fills set number = number")
+    assert db.execute("pragma wal_checkpoint(truncate)").get[0] == 0  # nobody is reading
+    db.close()
 
 
 def test_a_second_half_that_nobody_needs_is_stopped(shelf, moment):
