@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import tempfile
 from contextlib import closing
 from pathlib import Path
@@ -29,9 +28,17 @@ def directory():
     """A directory whose name leaves room for a socket's."""
     path = Path(tempfile.mkdtemp(prefix="flue-t"))
     yield path
-    if (log := path / "log").exists():
-        sys.stderr.write(log.read_text()[-4000:])  # shown when the test has failed
     shutil.rmtree(path)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    """Show what the victims of a failed test have said."""
+    report = yield
+    directory = item.funcargs.get("directory")
+    if report.failed and directory is not None and (directory / "log").exists():
+        report.sections.append(("Log of the victims", (directory / "log").read_text()[-4000:]))
+    return report
 
 
 @pytest.fixture
