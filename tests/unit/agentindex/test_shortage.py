@@ -118,6 +118,7 @@ def test_transcripts_that_cannot_be_opened_for_a_while_stay_listed(
 
 def test_a_transcript_that_nobody_may_read_is_not_listed(index, home, monkeypatch):
     before = _sessions(index)
+    _swept(index)  # the list that was asked for has begun one
     path = home.claude(0, claude_prompt(), claude_answer(), claude_prompt("more"))
     shortage = Shortage(monkeypatch, path, errno.EACCES, "open")
     _tried(index, shortage)
