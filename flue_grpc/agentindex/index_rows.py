@@ -14,7 +14,7 @@ from flue_grpc.agentindex.values import TokenUsage
 from flue_grpc.limits import LEDGER_BLOCK_ENTRIES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     import apsw
 
@@ -118,33 +118,30 @@ def write_tables(db: apsw.Connection, draft: Draft) -> None:
         "insert or replace into checkpoints values(?, ?, ?)",
         [(tid, offset, model) for offset, model in draft.checkpoints],
     )
-    entries = sorted(draft.ledger.fresh.items())
+    fresh = draft.ledger.fresh
     if draft.ledger.is_whole:
-        _write_ledger_blocks(db, tid, entries)
+        _write_ledger_blocks(db, tid, fresh)
         return
     db.executemany(
         "insert or replace into ledger values(?, ?, ?, ?, ?, ?)",
         [
             (tid, key, usage.input, usage.output, usage.cache_read, usage.cache_write)
-            for key, usage in entries
+            for key, usage in sorted(fresh.items())
         ],
     )
 
 
-def _write_ledger_blocks(
-    db: apsw.Connection, tid: int, entries: Sequence[tuple[int, TokenUsage]]
-) -> None:
+def _write_ledger_blocks(db: apsw.Connection, tid: int, entries: Mapping[int, TokenUsage]) -> None:
     """Write the first entries of a transcript; a row each would be most of a cold sweep's writing.
 
     Later entries get rows, which go before the blocks.
     """
-    places = range(0, len(entries), LEDGER_BLOCK_ENTRIES)
+    keys = sorted(entries)
+    places = range(0, len(keys), LEDGER_BLOCK_ENTRIES)
+    blocks = [keys[place : place + LEDGER_BLOCK_ENTRIES] for place in places]
     db.executemany(
         "insert or replace into ledger_blocks values(?, ?, ?)",
-        [
-            (tid, entries[place][0], _encode(dict(entries[place : place + LEDGER_BLOCK_ENTRIES])))
-            for place in places
-        ],
+        [(tid, block[0], _encode({key: entries[key] for key in block})) for block in blocks],
     )
 
 

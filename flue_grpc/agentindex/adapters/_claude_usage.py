@@ -14,6 +14,7 @@ import msgspec
 
 from flue_grpc.agentindex.adapters._claude_pieces import Usage
 from flue_grpc.agentindex.adapters._json_values import MAX_COUNT
+from flue_grpc.agentindex.adapters._ledger_keys import key_of
 from flue_grpc.agentindex.adapters._tally import NO_TOKENS, capped, maximum, minus
 from flue_grpc.agentindex.values import TokenUsage
 from flue_grpc.limits import LABEL_BYTES
@@ -80,7 +81,7 @@ class Requests(msgspec.Struct):
     def _turn_to(self, name: str, message_id: str, ledger: Ledger) -> TokenUsage:
         """Take up a request of the main chain; return what sidechain lines counted of it."""
         if name != self.name:
-            self.name, self.key = name, _key(_REQUEST, name)
+            self.name, self.key = name, key_of(name) ^ _REQUEST
             known = ledger.get(self.key)
             self.known = NO_TOKENS if known is None else known
             if known is None and self.has_branches:
@@ -88,17 +89,17 @@ class Requests(msgspec.Struct):
         self.message_id = message_id
         if not message_id:
             return NO_TOKENS
-        ledger.put(_key(_MAIN, message_id), NO_TOKENS)
+        ledger.put(key_of(message_id) ^ _MAIN, NO_TOKENS)
         if not self.has_branches:
             return NO_TOKENS
-        pool_key = _key(_REPLAYED, message_id)
+        pool_key = key_of(message_id) ^ _REPLAYED
         replayed = ledger.get(pool_key) or NO_TOKENS
         ledger.put(pool_key, NO_TOKENS)
         return NO_TOKENS if replayed == NO_TOKENS else replayed
 
     def _adopt(self, message_id: str, ledger: Ledger) -> None:
         """Go on with what sidechain lines counted of the very same request."""
-        branch_key, pool_key = _key(_BRANCH, self.name), _key(_REPLAYED, message_id)
+        branch_key, pool_key = key_of(self.name) ^ _BRANCH, key_of(message_id) ^ _REPLAYED
         own = ledger.get(branch_key) or NO_TOKENS
         if own == NO_TOKENS:
             return
@@ -111,15 +112,15 @@ class Requests(msgspec.Struct):
     def _count_branch(
         self, name: str, message_id: str, usage: TokenUsage, ledger: Ledger
     ) -> TokenUsage:
-        key = _key(_REQUEST, name)
+        key = key_of(name) ^ _REQUEST
         known = ledger.get(key)
         if known is not None:
             self.name, self.key, self.known, self.last = name, key, known, None
             return self._raise(usage, ledger)
-        if message_id and ledger.get(_key(_MAIN, message_id)) is not None:
+        if message_id and ledger.get(key_of(message_id) ^ _MAIN) is not None:
             return NO_TOKENS
         self.has_branches = True
-        branch_key, pool_key = _key(_BRANCH, name), _key(_REPLAYED, message_id)
+        branch_key, pool_key = key_of(name) ^ _BRANCH, key_of(message_id) ^ _REPLAYED
         known = ledger.get(branch_key) or NO_TOKENS
         raised = maximum(known, usage)
         added = minus(raised, known)
@@ -152,8 +153,3 @@ def _cache_write_of(creation: CacheCreation | None) -> int:
 def _short(name: str) -> str:
     # A state keeps names of the last line; a damaged one may be very long.
     return name if len(name) <= LABEL_BYTES else blake2b(name.encode()).hexdigest()
-
-
-def _key(space: int, name: str) -> int:
-    digest = blake2b(name.encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little", signed=True) ^ space

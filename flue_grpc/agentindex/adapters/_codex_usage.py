@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from flue_grpc.agentindex.adapters._ledger_keys import key_of
 from flue_grpc.agentindex.adapters._tally import NO_TOKENS, capped, is_count, maximum, minus
 from flue_grpc.agentindex.adapters.base import LineUsage
 from flue_grpc.agentindex.values import TokenUsage
@@ -71,8 +71,7 @@ class Provisional(msgspec.Struct):
 
 def raise_turn(turn: str, totals: Totals, ledger: Ledger) -> TokenUsage:
     """Return what a snapshot of a turn adds to the largest one so far (formats §3.6-4)."""
-    digest = blake2b(turn.encode(), digest_size=8).digest()
-    key = int.from_bytes(digest, "little", signed=True)
+    key = key_of(turn)
     known = ledger.get(key) or NO_TOKENS
     raised = maximum(known, tokens_of(totals))
     if raised == known:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from flue_grpc.agentindex.adapters._json_values import DAMAGE, time_of
+from flue_grpc.agentindex.adapters._ledger_keys import key_of
 from flue_grpc.agentindex.adapters._names import (
     directory_of,
     first_prose,
@@ -260,8 +260,7 @@ def _is_first(line: Line, ledger: Ledger) -> bool:
     """Say whether the usage of a line's id is not counted yet."""
     if not line.id:
         return True
-    digest = blake2b(line.id.encode(), digest_size=8).digest()
-    key = int.from_bytes(digest, "little", signed=True)
+    key = key_of(line.id)
     if ledger.get(key) is not None:
         return False
     ledger.put(key, NO_TOKENS)
