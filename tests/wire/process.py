@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import grpc
 
@@ -14,7 +16,10 @@ PATIENCE = 60.0
 class Process:
     """One ``flue-grpc`` with a home and an environment of its own."""
 
-    def __init__(self, directory, *arguments, stderr=subprocess.PIPE):
+    def __init__(self, directory, *arguments, stderr=None):
+        # A file: the server would wait for whoever does not read a full pipe.
+        log, name = tempfile.mkstemp(dir=directory, suffix=".log")
+        self._log = Path(name)
         self.home = directory / "home"
         self.home.mkdir(exist_ok=True)
         self.socket = self.home / ".local/share/flue-grpc/flue.sock"
@@ -24,9 +29,10 @@ class Process:
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=stderr,
+            stderr=log if stderr is None else stderr,
             text=True,
         )
+        os.close(log)
         self.channels = []
 
     def lines(self, count):
@@ -49,8 +55,8 @@ class Process:
         """Wait for the end; returns (exit code, rest of stdout, stderr)."""
         for channel in self.channels:
             channel.close()
-        out, err = self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode, out, err
+        out, _ = self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode, out, self._log.read_text("utf-8")
 
     def kill(self):
         if self.process.poll() is None:
