@@ -11,7 +11,12 @@ import msgspec
 
 from flue_grpc.errors import UnusableDatabaseError
 from flue_grpc.store import adoption, files, migrations
-from flue_grpc.store.connections import open_reader, open_untouched, open_writer
+from flue_grpc.store.connections import (
+    open_beside,
+    open_reader,
+    open_untouched,
+    open_writer,
+)
 from flue_grpc.store.migrations import CURRENT_VERSION, Contents
 from flue_grpc.store.text_index import INDEXES
 
@@ -34,7 +39,7 @@ class Opened(msgspec.Struct, frozen=True):
 def inspect(path: Path, settings: StoreSettings) -> Contents:
     """Tell what the file at ``path`` holds, without changing it or creating anything.
 
-    Raises UnusableDatabaseError for anything but a missing file, an empty one
+    A transaction that a crash cut off is undone, as SQLite does at every opening. Raises UnusableDatabaseError for anything but a missing file, an empty one
     or a database that this version can use; a newer one is refused with both
     versions named.
     """
@@ -57,8 +62,13 @@ def _look(path: Path, settings: StoreSettings) -> Contents:
         except apsw.CorruptError:
             # Or a server was just starting on it: its locks tell.
             pass
-    with closing(open_reader(path, settings)) as connection:
-        return migrations.look(connection)
+    try:
+        with closing(open_reader(path, settings)) as connection:
+            return migrations.look(connection)
+    except apsw.ReadOnlyError:
+        # A journal of a transaction that a crash cut off: a reader cannot undo it.
+        with closing(open_beside(path, settings)) as connection:
+            return migrations.look(connection)
 
 
 def refuse_unknown(path: Path, contents: Contents) -> None:

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import traceback
 from importlib import import_module
 from pathlib import Path
 
@@ -101,7 +102,10 @@ def _raise_one(order):
         code = 1
         try:
             code = getattr(import_module(module), name)(order["arguments"])
+        except Exception:  # noqa: BLE001 - told to whoever looks after this life
+            traceback.print_exc()
         finally:
+            sys.stderr.flush()
             sys.stdout.flush()
             os._exit(code or 0)
     # Not reaped yet: its number must mean nobody else while it may still be killed.

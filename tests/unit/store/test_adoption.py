@@ -279,6 +279,29 @@ def test_a_failure_on_the_way_leaves_the_original(original, path, monkeypatch):
     connection.close()
 
 
+def test_a_transaction_that_a_crash_cut_off_is_undone_first(original, path, items):
+    fill(original)
+    original("INSERT INTO sessions VALUES ('large', ?, 1, 1)", ("x" * 100_000,))
+    other = apsw.Connection(str(path))
+    other.pragma("cache_size", 2)  # pages; more are written before the commit
+    other.execute("BEGIN")
+    other.execute("UPDATE sessions SET title = title || title")
+    other.execute("DELETE FROM messages")
+    torn = {name: name.read_bytes() for name in path.parent.iterdir()}
+    other.execute("ROLLBACK")
+    other.close()
+    for name, data in torn.items():
+        name.write_bytes(data)
+    assert path.with_name("store.db-journal").stat().st_size > 0
+    assert opening.inspect(path, DEFAULT_SETTINGS).kind == "original"
+    store = Store.open(path)
+    sessions = items(store.list_sessions("all"))
+    assert max(len(session.title) for session in sessions) == 100_000
+    found = [items(store.list_messages(session.id)) for session in sessions]
+    assert sum(map(len, found)) == 4
+    store.close()
+
+
 def test_an_original_that_is_damaged_is_left_alone(original, path):
     fill(original)
     data = bytearray(path.read_bytes())
