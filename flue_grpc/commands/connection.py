@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _UNIX: Final = "unix:"
 _OWNER_SECONDS: Final = 5.0  # another command may own the index for that long
+_SETTLE_SECONDS: Final = 0.5  # a sweep that finds little takes some milliseconds
 _PAUSE: Final = 0.02
 
 
@@ -49,6 +50,7 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
 def transcripts(arguments: argparse.Namespace) -> Iterator[Client]:
     """Connect for what concerns transcripts; the Store is not touched."""
     with _connected(arguments, _without_store, _sweep_runs) as client:
+        _settle(client)
         yield client
 
 
@@ -56,6 +58,7 @@ def transcripts(arguments: argparse.Namespace) -> Iterator[Client]:
 def ranked_transcripts(arguments: argparse.Namespace) -> Iterator[Client]:
     """Connect for a search by rank, whose index is filled after the transcripts are read."""
     with _connected(arguments, _without_store, _ranking_runs) as client:
+        _settle(client)
         yield client
 
 
@@ -211,6 +214,20 @@ def _wait_while(still_runs: Callable[[AgentIndex], bool], index: AgentIndex) -> 
         while still_runs(index):
             show(index.progress.bytes, index.progress.of_bytes)
             time.sleep(_PAUSE)
+
+
+def _settle(client: Client) -> None:
+    """Let a sweep that is over in a moment end first: what is listed then is complete."""
+    end = time.monotonic() + _SETTLE_SECONDS
+    while _is_building(client) and time.monotonic() < end:
+        time.sleep(_PAUSE)
+
+
+def _is_building(client: Client) -> bool:
+    listed = client.agentindex.snapshot(limit=1)
+    for _ in listed:
+        pass
+    return listed.last is not None and listed.last.building
 
 
 def _nothing_runs(index: AgentIndex) -> bool:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import pytest
 
+from flue_grpc.agentindex import sweeper
 from flue_grpc.cli import main
 from flue_grpc.client import Client, Target
+from flue_grpc.commands import connection
 
 
 @pytest.fixture
@@ -97,3 +102,54 @@ def test_what_cannot_work_is_said_in_words(base, capfd, flags, words):
     code, _, err = listed(capfd, *flags)
     assert code == 2
     assert words in err
+
+
+@pytest.fixture
+def held(monkeypatch):
+    """Hold back every sweep that begins from now on."""
+    gate = threading.Event()
+    plain = sweeper.discover
+
+    def hold():
+        def discover(*arguments):
+            gate.wait(20)
+            return plain(*arguments)
+
+        monkeypatch.setattr(sweeper, "discover", discover)
+        return gate
+
+    yield hold
+    gate.set()
+
+
+@pytest.fixture
+def swept(serving, home):
+    """A server whose next sweep is demanded by the test alone."""
+    with serving(home=str(home), sweep_interval_seconds=3600.0) as server:
+        while server.services.index.building:
+            pass
+        yield server
+
+
+def test_a_list_waits_for_a_sweep_that_is_over_in_a_moment(
+    swept, held, pi_session, capfd, monkeypatch
+):
+    gate, sleep = held(), time.sleep
+    monkeypatch.setattr(connection.time, "sleep", lambda seconds: gate.set() or sleep(seconds))
+    pi_session("new", "what is new")
+    swept.services.index._sweeper.demand()
+    assert main(["sessions", "--server", str(swept.addresses[0])]) == 0
+    listed = capfd.readouterr()
+    assert "what is new" in listed.out
+    assert len(listed.out.splitlines()) == 4
+    assert "still being read" not in listed.err
+
+
+def test_a_list_beside_a_long_sweep_says_that_there_may_be_more(swept, held, capfd, monkeypatch):
+    monkeypatch.setattr(connection, "_SETTLE_SECONDS", 0.05)
+    held()
+    swept.services.index._sweeper.demand()
+    assert main(["sessions", "--server", str(swept.addresses[0])]) == 0
+    listed = capfd.readouterr()
+    assert len(listed.out.splitlines()) == 3
+    assert "transcripts are still being read: there may be more" in listed.err
