@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from string import ascii_letters
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
@@ -15,7 +16,7 @@ from flue_grpc.limits import MAX_SOCKET_PATH_BYTES
 from flue_grpc.private_files import OwnerLock, make_private_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import grpc
 
@@ -96,16 +97,54 @@ def lock_socket(address: UnixAddress) -> OwnerLock:
 def bind(
     server: grpc.Server, address: Address, credentials: grpc.ServerCredentials | None
 ) -> Address:
-    """Listen, and return the address with its real port; raises ConfigError."""
+    """Listen, and return the address with its real port; raises ConfigError.
+
+    A socket stays when the server ends; ``removal`` says how it goes.
+    """
     try:
-        with _private_sockets():
-            if credentials is None:
-                port = server.add_insecure_port(address.target)
-            else:
-                port = server.add_secure_port(address.target, credentials)
+        if isinstance(address, UnixAddress):
+            _bind_unix(server, address.path, credentials)
+            return address
+        return TcpAddress(address.host, _add_port(server, address.target, credentials))
     except RuntimeError as error:
         raise ConfigError(f"cannot listen on {address}; is the address in use?") from error
-    return TcpAddress(address.host, port) if isinstance(address, TcpAddress) else address
+
+
+def removal(address: UnixAddress) -> Callable[[], None]:
+    """Return what removes the socket that lies there now, and no later one of that name."""
+    ours = address.path.lstat()
+
+    def remove() -> None:
+        with suppress(FileNotFoundError):
+            if os.path.samestat(address.path.lstat(), ours):
+                address.path.unlink()
+
+    return remove
+
+
+def _bind_unix(server: grpc.Server, path: Path, credentials: grpc.ServerCredentials | None) -> None:
+    """Listen under another name first: at its end gRPC removes whatever has the name it knows."""
+    if not os.access(path.parent, os.W_OK):
+        raise ConfigError(f"{path.parent} cannot be written, so there can be no socket in it")
+    first = _free_name(path)
+    with _private_sockets():
+        _add_port(server, UnixAddress(first).target, credentials)
+    first.rename(path)
+
+
+def _free_name(path: Path) -> Path:
+    """Return a name beside ``path`` that nothing has, and that is no longer."""
+    names = (path.with_name(path.name[:-1] + letter) for letter in ascii_letters)
+    free = next((name for name in names if not os.path.lexists(name)), None)
+    if free is None:
+        raise ConfigError(f"{path.parent} is too full for a socket; choose another directory")
+    return free
+
+
+def _add_port(server: grpc.Server, target: str, credentials: grpc.ServerCredentials | None) -> int:
+    if credentials is None:
+        return server.add_insecure_port(target)
+    return server.add_secure_port(target, credentials)
 
 
 def _unix(text: str) -> UnixAddress:

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Final
 import grpc
 
 from flue_grpc import limits
-from flue_grpc.listeners import TcpAddress, UnixAddress, bind, lock_socket, parse_address
+from flue_grpc.listeners import (
+    TcpAddress,
+    UnixAddress,
+    bind,
+    lock_socket,
+    parse_address,
+    removal,
+)
 from flue_grpc.rpc.interceptors.authentication import Authentication
 from flue_grpc.security.gate import Gate, TcpSettings, parse_client_roles
 from flue_grpc.services import Services
@@ -49,7 +56,9 @@ class Server:
             opened.callback(self.services.close)
             self._server = grpc.server(self.services.runtime.workers, options=server_options())
             self.services.add_to(self._server)
-            self.addresses = tuple(_bind(self._server, address, gate) for address in addresses)
+            self.addresses = tuple(
+                _bind(self._server, address, gate, opened) for address in addresses
+            )
             self._opened = opened.pop_all()
         self.telemetry.watch(self.services)
         self._drain_seconds = settings.drain_seconds
@@ -88,9 +97,12 @@ def tcp_settings(settings: Settings) -> TcpSettings:
     )
 
 
-def _bind(server: grpc.Server, address: Address, gate: Gate | None) -> Address:
+def _bind(server: grpc.Server, address: Address, gate: Gate | None, opened: ExitStack) -> Address:
     credentials = gate.credentials() if gate and isinstance(address, TcpAddress) else None
-    return bind(server, address, credentials)
+    bound = bind(server, address, credentials)
+    if isinstance(bound, UnixAddress):
+        opened.callback(removal(bound))
+    return bound
 
 
 def server_options() -> tuple[tuple[str, int], ...]:

@@ -12,7 +12,15 @@ import grpc
 import pytest
 
 from flue_grpc.errors import AlreadyRunningError, ConfigError
-from flue_grpc.listeners import TcpAddress, UnixAddress, bind, lock_socket, parse_address
+from flue_grpc.limits import MAX_SOCKET_PATH_BYTES
+from flue_grpc.listeners import (
+    TcpAddress,
+    UnixAddress,
+    bind,
+    lock_socket,
+    parse_address,
+    removal,
+)
 
 
 @pytest.fixture
@@ -148,6 +156,34 @@ def test_a_socket_that_a_killed_server_left_is_taken_over(directory, server):
         server.start()
         with grpc.insecure_channel(address.target) as channel:
             grpc.channel_ready_future(channel).result(20)
+
+
+def test_a_socket_is_removed_by_whoever_made_it_alone(directory, server):
+    address = UnixAddress(directory / "s")
+    bind(server, address, None)
+    remove = removal(address)
+    with socket.socket(socket.AF_UNIX) as another:
+        address.path.unlink()
+        another.bind(str(address.path))
+        server.start()
+        server.stop(0).wait()
+        remove()
+        assert address.path.is_socket()
+    removal(address)()
+    assert list(directory.iterdir()) == []
+    remove()
+
+
+def test_a_directory_that_cannot_be_written_is_named(directory, server, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    with pytest.raises(ConfigError, match=f"{directory} cannot be written"):
+        bind(server, UnixAddress(directory / "s"), None)
+
+
+def test_a_socket_name_of_the_greatest_length_is_bound(directory, server):
+    name = "s" * (MAX_SOCKET_PATH_BYTES - len(os.fsencode(directory)) - 1)
+    bind(server, UnixAddress(directory / name), None)
+    assert [path.name for path in directory.iterdir()] == [name]
 
 
 @pytest.mark.parametrize("name", ["a b", "a%20b", "a#b?c", "naïve", "a'b\"c"])

@@ -212,15 +212,16 @@ def test_tcp_without_credentials_is_served_only_when_insisted_on(run):
     list(store.ListSessions(st.ListSessionsRequest(), timeout=PATIENCE))
 
 
-def test_a_port_that_is_taken_is_refused(run):
+def test_a_port_that_is_taken_is_refused_and_no_socket_is_left(run, short_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        server = run("serve", "--listen", f"127.0.0.1:{port}", "--insecure-plaintext-tcp")
-        code, _, err = server.end()
+        addresses = ("--listen", f"unix:{short_path}/s", "--listen", f"127.0.0.1:{port}")
+        code, _, err = run("serve", *addresses, "--insecure-plaintext-tcp").end()
     assert code == 2
     assert err == f"flue-grpc: cannot listen on 127.0.0.1:{port}; is the address in use?\n"
+    assert not (short_path / "s").exists()
 
 
 def test_several_addresses(run, short_path):
