@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from flue_grpc.client import Filter
 
+WHERE_TO_LOOK: Final = "`flue-grpc doctor` says where transcripts are looked for"
+_TOOLS: Final = ("claude", "codex", "pi")
 _AGO: Final = re.compile(r"(\d{1,6})([hdw])")
 _UNITS: Final = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
@@ -19,9 +21,7 @@ _UNITS: Final = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta
 def add_filters(parser: argparse.ArgumentParser) -> None:
     """Add the flags that choose sessions."""
     group = parser.add_argument_group("which sessions")
-    group.add_argument(
-        "--tool", action="append", default=[], metavar="TOOL", help="claude, codex or pi"
-    )
+    group.add_argument("--tool", action="append", default=[], choices=_TOOLS, help="of this tool")
     group.add_argument("--cwd", type=_directory, default="", help="of this working directory")
     group.add_argument(
         "--since", type=when, metavar="TIME", help="2026-03-01, a time, or 7d, 12h, 2w ago"

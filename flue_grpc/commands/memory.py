@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 from flue_grpc.commands.connection import add_connection, reporting, store
 from flue_grpc.commands.output import (
-    NOTHING,
     OK,
     Style,
     add_output,
     make_console,
+    nothing,
     print_fields,
     print_json,
     style_of,
@@ -173,4 +173,4 @@ def _print(style: Style, entries: Iterable[pb.MemoryEntry]) -> int:
         else:
             pin = "pinned" if entry.pinned else ""
             print_fields(entry.id, pin, entry.updated_at.ToJsonString(), entry.scope, entry.content)
-    return OK if count else NOTHING
+    return OK if count else nothing("no entry matches")

@@ -84,6 +84,13 @@ def complain(text: str) -> None:
     print(f"flue-grpc: {for_line(text)}", file=sys.stderr)
 
 
+def nothing(text: str) -> int:
+    """Say to a person, and to no pipe, that nothing was found; returns that exit code."""
+    if sys.stderr.isatty():
+        complain(text)
+    return NOTHING
+
+
 def is_watched() -> bool:
     """Say whether somebody looks at standard error, so that progress is worth showing."""
     return sys.stderr.isatty() and os.environ.get("TERM", "") != "dumb"

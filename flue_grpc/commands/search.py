@@ -11,14 +11,14 @@ from flue_grpc.commands.connection import (
     reporting,
     transcripts,
 )
-from flue_grpc.commands.filters import add_filters, filters_of
+from flue_grpc.commands.filters import WHERE_TO_LOOK, add_filters, filters_of
 from flue_grpc.commands.output import (
-    NOTHING,
     OK,
     Style,
     add_output,
     complain,
     make_console,
+    nothing,
     print_fields,
     print_json,
     style_of,
@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
         complain("transcripts are still being read: there may be more")
     if last is not None and last.next_page_token:
         complain(f"there is more than these {count} hits; --limit 0 shows all")
-    return OK if count else NOTHING
+    return OK if count else nothing(f"no message matches; {WHERE_TO_LOOK}")
 
 
 def _print(style: Style, hits: ItemStream[pb.SearchResponse, pb.Hit]) -> int:

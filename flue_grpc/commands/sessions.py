@@ -7,14 +7,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from flue_grpc.commands.connection import add_connection, reporting, transcripts
-from flue_grpc.commands.filters import add_filters, filters_of
+from flue_grpc.commands.filters import WHERE_TO_LOOK, add_filters, filters_of
 from flue_grpc.commands.output import (
-    NOTHING,
     OK,
     Style,
     add_output,
     complain,
     make_console,
+    nothing,
     print_fields,
     print_json,
     style_of,
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
         complain(f"hidden: {last.hidden_subagents} of subagents; --subagents shows them")
     if last is not None and last.building:
         complain("transcripts are still being read: there may be more")
-    return OK if count else NOTHING
+    return OK if count else nothing(f"no session matches; {WHERE_TO_LOOK}")
 
 
 def _print(style: Style, summaries: Iterable[pb.Summary]) -> int:

@@ -6,14 +6,14 @@ import argparse
 from typing import TYPE_CHECKING, Final
 
 from flue_grpc.commands.connection import add_connection, reporting, transcripts
-from flue_grpc.commands.filters import add_filters, filters_of, local_zone
+from flue_grpc.commands.filters import WHERE_TO_LOOK, add_filters, filters_of, local_zone
 from flue_grpc.commands.output import (
-    NOTHING,
     OK,
     Style,
     add_output,
     complain,
     make_console,
+    nothing,
     print_fields,
     print_json,
     print_rows,
@@ -85,11 +85,11 @@ def run(arguments: argparse.Namespace) -> int:
     _print(style_of(arguments), keys, rows)
     if last is not None and last.building:
         complain("transcripts are still being read: there may be more")
-    return OK if rows else NOTHING
+    return OK if rows else nothing(f"no session matches; {WHERE_TO_LOOK}")
 
 
 def _print(style: Style, keys: list[str], rows: list[pb.UsageRow]) -> None:
-    if style is Style.RICH:
+    if style is Style.RICH and rows:
         from flue_grpc.render.usage import usage_table
 
         console = make_console()

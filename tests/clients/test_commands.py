@@ -76,6 +76,21 @@ def test_no_session_is_exit_code_1(flue):
     assert flue("sessions", "--cwd", "/nowhere") == (1, "", "")
 
 
+@pytest.mark.parametrize("command", [["sessions"], ["search", "x"], ["usage"]], ids=" ".join)
+def test_an_unknown_tool_is_named_beside_those_that_are_known(flue, command):
+    code, out, err = flue(*command, "--tool", "foo")
+    assert (code, out) == (2, "")
+    assert err.endswith(
+        "error: argument --tool: invalid choice: 'foo' (choose from 'claude', 'codex', 'pi')\n"
+    )
+
+
+@pytest.mark.parametrize("style", [[], ["--json"], ["--plain"]], ids=" ".join)
+@pytest.mark.parametrize("command", [["search", "absent"], ["usage", "--cwd", "/nowhere"]])
+def test_a_pipe_hears_nothing_of_what_is_not_found(flue, command, style):
+    assert flue(*command, *style) == (1, "", "")
+
+
 def test_a_bad_time_is_a_mistake_in_usage(flue):
     code, _, err = flue("sessions", "--since", "yesterdayish")
     assert code == 2

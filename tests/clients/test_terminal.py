@@ -18,6 +18,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CLAUDE = "5f0c2d9e-0000-4000-8000-000000000001"
+WHERE = "`flue-grpc doctor` says where transcripts are looked for"
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x1b]8;;http://x/\x07link\x9b31mred\rover\u202eevil\x7f"
 
 # What our own drawing uses: colours, a hidden cursor, and lines drawn over.
@@ -128,6 +129,23 @@ def test_matches_are_highlighted(terminal):
     code, output = terminal("search", "timeout", "--kind", "text").finish()
     assert code == 0
     assert output.count("\x1b[1;30;43mtimeout\x1b[0m") == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["sessions", "--cwd", "/nowhere"], f"no session matches; {WHERE}"),
+        (["usage", "--cwd", "/nowhere"], f"no session matches; {WHERE}"),
+        (["search", "absent"], f"no message matches; {WHERE}"),
+        (["memory", "list"], "no entry matches"),
+    ],
+    ids=["sessions", "usage", "search", "memory"],
+)
+def test_a_person_is_told_that_nothing_was_found(terminal, command, words):
+    code, output = terminal(*command).finish()
+    assert code == 1
+    said = [line.strip() for line in lines(output) if "searching" not in line]
+    assert said == [f"flue-grpc: {words}"]
 
 
 def test_usage_has_bars(terminal):
