@@ -121,6 +121,23 @@ class OwnerLock:
         self.release()
 
 
+def holder_of(path: Path) -> str | None:
+    """Say who holds the lock at ``path``, as ``process N``; None when nobody does."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _owner(path)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    return None
+
+
 def _make_missing(path: Path) -> None:
     if path.exists():
         return

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from flue_grpc.settings import Settings
 
 _DAY: Final = 86_400
-_START: Final = "start one with `flue-grpc serve`"
+_START: Final = "start one with `flue-grpc serve`; end a process that has its files in use first"
 
 
 def addresses(settings: Settings) -> Iterator[Finding]:

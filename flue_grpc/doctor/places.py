@@ -15,7 +15,7 @@ from flue_grpc.config import config_path
 from flue_grpc.doctor.findings import in_bytes, note, ok, problem
 from flue_grpc.errors import ConfigError, UnusableDatabaseError
 from flue_grpc.limits import DOCTOR_FREE_BYTES
-from flue_grpc.private_files import refuse_unsafe_directory
+from flue_grpc.private_files import holder_of, refuse_unsafe_directory
 from flue_grpc.services import DATABASE_NAME, index_settings
 from flue_grpc.store import files
 from flue_grpc.store.opening import inspect
@@ -63,7 +63,10 @@ def index(configuration: Configuration, env: Mapping[str, str]) -> Iterator[Find
     except apsw.Error:
         yield note("index", f"{path} cannot be read", "the next start makes it anew")
     else:
-        yield ok("index", f"{path}: {count} transcripts, {in_bytes(_size(path))}")
+        size = in_bytes(_size(path) + _size(path.with_name(f"{path.name}-wal")))
+        holder = holder_of(path.with_suffix(".lock"))
+        use = f", in use by {holder}" if holder else ""
+        yield ok("index", f"{path}: {count} transcripts, {size}{use}")
 
 
 def _directory(subject: str, path: Path) -> Iterator[Finding]:

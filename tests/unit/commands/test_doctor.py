@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
+from flue_grpc.agentindex.index import AgentIndex
+from flue_grpc.agentindex.settings import IndexSettings
 from flue_grpc.cli import main
 
 
@@ -48,3 +51,14 @@ def test_findings_come_as_json_too(run):
 def test_a_hostile_file_name_cannot_move_the_cursor(run, tmp_path):
     _, out = run("--home", str(tmp_path / "a\x1b[2Jb"))
     assert "\x1b" not in out
+
+
+def test_who_has_the_index_in_use_is_named_though_no_socket_is_there(run, tmp_path):
+    settings = IndexSettings(home=str(tmp_path), directory=tmp_path / "data/agents", ranked=False)
+    with AgentIndex.open(settings):
+        _, out = run()
+    free = run()[1]
+    [line] = [line for line in out.splitlines() if " transcripts, " in line]
+    assert line.endswith(f", in use by process {os.getpid()}")
+    assert "end a process that has its files in use first" in out
+    assert "in use by" not in free
