@@ -71,6 +71,8 @@ def make_parser() -> argparse.ArgumentParser:
         prog="flue-grpc",
         description="An agent daemon's store, and an index over the transcripts of "
         "Claude Code, Codex and Pi, over gRPC.",
+        epilog="Exit code, unless a command says another: 0 found or done, 1 nothing found, "
+        "2 it could not be done.",
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)

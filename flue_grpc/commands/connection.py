@@ -70,7 +70,7 @@ def store(arguments: argparse.Namespace) -> Iterator[Client]:
 
 
 def reporting(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
-    """Let a command fail in words: exit code 1 for a refusal, 2 without a server."""
+    """Let a command fail in words: exit code 1 for what is not there, 2 for all else."""
 
     def reported(arguments: argparse.Namespace) -> int:
         from flue_grpc.client import CallError
@@ -267,5 +267,6 @@ def _report(error: CallError) -> int:
     import grpc
 
     complain(f"{error.reason}: {error.message}" if error.reason else error.message)
-    lost = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.UNAUTHENTICATED}
-    return CANNOT if error.code in lost else NOTHING
+    if error.code is grpc.StatusCode.UNAUTHENTICATED:
+        complain("--token-file names a file with a token that the server knows")
+    return NOTHING if error.code is grpc.StatusCode.NOT_FOUND else CANNOT

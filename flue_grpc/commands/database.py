@@ -5,17 +5,19 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from flue_grpc.commands.options import configuration_of
 from flue_grpc.errors import FlueError, StartupError
 
-if TYPE_CHECKING:
-    import argparse
 
 _FAILED: Final = 2
+_EXIT_CODES: Final = """\
+exit code: 0 done, 1 something was refused or is damaged, 2 it could not be done
+"""
 
 
 def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -46,7 +48,13 @@ def run(arguments: argparse.Namespace) -> int:
 def _add(
     subparsers: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str
 ) -> argparse.ArgumentParser:
-    command = subparsers.add_parser(name, help=text, description=text.capitalize() + ".")
+    command = subparsers.add_parser(
+        name,
+        help=text,
+        description=text.capitalize() + ".",
+        epilog=_EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     command.add_argument("--data-dir", metavar="DIR", help="directory of the Store")
     command.add_argument("--config", metavar="FILE", help="configuration file (TOML)")
     command.set_defaults(run=run, operation=name)

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Final
 from flue_grpc.commands import database
 from flue_grpc.commands.connection import add_connection, reporting, transcripts
 from flue_grpc.commands.naming import find
-from flue_grpc.commands.output import CANNOT, NOTHING, OK, complain
+from flue_grpc.commands.output import (
+    CANNOT,
+    EXIT_CODES,
+    NOTHING,
+    OK,
+    complain,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -38,7 +44,7 @@ def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
         help="write sessions of the Store, or a transcript as HTML, Markdown or JSON",
         description="Writes sessions of the Store, all or one, or the transcript of an agent. "
         "The HTML is one file that runs nothing and fetches nothing.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES + EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     what = parser.add_mutually_exclusive_group()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from flue_grpc.commands.connection import add_connection, reporting, store
 from flue_grpc.commands.output import (
+    EXIT_CODES,
     OK,
     Style,
     add_output,
@@ -45,7 +46,7 @@ def add_parsers(subparsers: Subparsers) -> None:
         "memory",
         help="list, search and change memory entries",
         description="Scopes are working directories, or _global for what holds everywhere.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES + EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 OK: Final = 0
 NOTHING: Final = 1  # nothing was found, or what was named is not there
 CANNOT: Final = 2  # it could not be done at all
+EXIT_CODES: Final = """
+exit code: 0 found or done, 1 nothing found, 2 it could not be done
+"""
 
 
 class Style(Enum):

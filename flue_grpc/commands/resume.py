@@ -7,7 +7,12 @@ from typing import Final
 
 from flue_grpc.commands.connection import add_connection, reporting, transcripts
 from flue_grpc.commands.naming import find
-from flue_grpc.commands.output import NOTHING, OK, complain
+from flue_grpc.commands.output import (
+    EXIT_CODES,
+    NOTHING,
+    OK,
+    complain,
+)
 from flue_grpc.render.safe import as_json
 
 _EXAMPLES: Final = """\
@@ -23,7 +28,7 @@ def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
         "resume",
         help="print the directory and the command that pick a session up",
         description="Prints one line for a shell, quoted; it never runs it.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES + EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("id", help="the session's id, or the beginning of one")

@@ -13,6 +13,7 @@ from flue_grpc.commands.connection import (
 )
 from flue_grpc.commands.filters import WHERE_TO_LOOK, add_filters, filters_of
 from flue_grpc.commands.output import (
+    EXIT_CODES,
     OK,
     Style,
     add_output,
@@ -45,8 +46,8 @@ def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
     parser = subparsers.add_parser(
         "search",
         help="search the messages of all sessions",
-        description="Prints hits as they are found. Exit code 1: there is none.",
-        epilog=_EXAMPLES,
+        description="Prints hits as they are found.",
+        epilog=_EXAMPLES + EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("query", help="a text; with --ranked words, phrases, prefix* and -word")

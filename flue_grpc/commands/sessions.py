@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from flue_grpc.commands.connection import add_connection, reporting, transcripts
 from flue_grpc.commands.filters import WHERE_TO_LOOK, add_filters, filters_of
 from flue_grpc.commands.output import (
+    EXIT_CODES,
     OK,
     Style,
     add_output,
@@ -40,8 +41,8 @@ def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
     parser = subparsers.add_parser(
         "sessions",
         help="list the sessions of coding agents, newest first",
-        description="Lists sessions, newest first. Exit code 1: there is none.",
-        epilog=_EXAMPLES,
+        description="Lists sessions, newest first.",
+        epilog=_EXAMPLES + EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(

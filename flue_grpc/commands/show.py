@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Final
 
 from flue_grpc.commands.connection import add_connection, reporting, transcripts
 from flue_grpc.commands.naming import find
-from flue_grpc.commands.output import NOTHING, OK, Style, add_output, print_json, style_of
+from flue_grpc.commands.output import (
+    EXIT_CODES,
+    NOTHING,
+    OK,
+    Style,
+    add_output,
+    print_json,
+    style_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,7 +39,7 @@ def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
         "show",
         help="show a session's messages",
         description="Shows a session: prose as Markdown, tool calls on one line each.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES + EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("id", help="the session's id, or the beginning of one")

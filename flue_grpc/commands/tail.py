@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from flue_grpc.commands.connection import add_connection, reporting, transcripts
 from flue_grpc.commands.naming import find
 from flue_grpc.commands.output import (
+    EXIT_CODES,
     NOTHING,
     OK,
     Style,
@@ -38,7 +39,7 @@ def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
         "tail",
         help="follow a session as it is written",
         description="Follows a session until Ctrl-C; goes on by itself after a lost connection.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES + EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("id", help="the session's id, or the beginning of one")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from flue_grpc.commands.connection import add_connection, reporting, transcripts
 from flue_grpc.commands.filters import WHERE_TO_LOOK, add_filters, filters_of, local_zone
 from flue_grpc.commands.output import (
+    EXIT_CODES,
     OK,
     Style,
     add_output,
@@ -48,7 +49,7 @@ def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
         "usage",
         help="sum the tokens and costs that transcripts record",
         description="Sums what transcripts record; nothing is estimated.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES + EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(

@@ -97,6 +97,23 @@ def test_a_bad_time_is_a_mistake_in_usage(flue):
     assert "'yesterdayish' is no time such as 2026-03-01 or 7d" in err
 
 
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        (["search", ""], "EMPTY_QUERY"),
+        (["search", "--ranked", '"'], "BAD_QUERY"),
+        (["search", "x", "--limit", "-1"], "BAD_LIMIT"),
+        (["sessions", "--limit", "-1"], "BAD_LIMIT"),
+        (["usage", "--time-zone", "Mars"], "BAD_TIME_ZONE"),
+        (["memory", "search", "", "--scope", "x"], "EMPTY_QUERY"),
+    ],
+)
+def test_a_refusal_is_exit_code_2(flue, command, reason):
+    code, out, err = flue(*command)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"flue-grpc: {reason}: ")
+
+
 def test_show_folds_into_one_line_per_message(flue):
     code, out, _ = flue("show", "5f0c")
     assert code == 0
@@ -201,7 +218,7 @@ def test_ranked_search_has_its_own_language(flue):
     assert code == 0
     assert [(hit["tool"], hit["role"]) for hit in objects(out)] == [("codex", "user")]
     code, _, err = flue("search", "--ranked", 'say "never')
-    assert code == 1
+    assert code == 2
     assert err.startswith("flue-grpc: BAD_QUERY: ")
 
 
@@ -321,3 +338,14 @@ def test_every_command_has_examples_or_flags_in_its_help(capsys):
             main([name, "--help"])
         assert exit_.value.code == 0
         assert f"usage: flue-grpc {name}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "name", ["sessions", "show", "search", "tail", "usage", "resume", "memory", "export"]
+)
+def test_the_help_of_a_command_that_asks_a_server_tells_the_exit_codes(capsys, name):
+    with pytest.raises(SystemExit):
+        main([name, "--help"])
+    assert capsys.readouterr().out.endswith(
+        "\nexit code: 0 found or done, 1 nothing found, 2 it could not be done\n"
+    )

@@ -70,7 +70,9 @@ def test_tls_with_a_token_file(base, serving, marked, capfd, authority):
         flags = ["--server", address, "--ca", str(base / "ca.crt")]
         code, entries, err = listed(capfd, *flags)
         assert (code, entries) == (2, [])
-        assert err.startswith("flue-grpc: UNAUTHENTICATED: ")
+        refusal, advice = err.splitlines()
+        assert refusal.startswith("flue-grpc: UNAUTHENTICATED: ")
+        assert advice == "flue-grpc: --token-file names a file with a token that the server knows"
         flags += ["--token-file", str(base / "data/tokens")]
         assert listed(capfd, *flags) == (1, [], "")
 
