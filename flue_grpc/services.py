@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, Self
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from flue_grpc.rpc.interceptors.chain import Interceptor, Registrar
     from flue_grpc.settings import Settings
 
+_LOGGER: Final = logging.getLogger("flue_grpc.services")
 DATABASE_NAME: Final = "store.db"
 _LAST_WAIT_SECONDS: Final = 5.0  # for calls that were told to end and have not
 
@@ -53,6 +55,8 @@ class Services:
         says what to do; nothing is left open then.
         """
         settings = configuration.settings
+        if not settings.home.is_dir():
+            _LOGGER.warning("the home %s is not there: it has no transcripts", settings.home)
         self.database = settings.data_dir / DATABASE_NAME
         with ExitStack() as opened:
             self.store = Store.open(self.database, _store_settings(settings))

@@ -312,3 +312,11 @@ def test_on_a_terminal_the_first_sweep_is_shown_and_no_call_is_logged(run, short
     assert b"\n" not in shown
     assert shown.endswith(b"\r\x1b[K")
     assert b"Snapshot" not in shown
+
+
+def test_a_home_that_is_not_there_is_told(run, short_path):
+    server = run("serve", "--home", short_path / "hom", "--log-format", "text").ready()
+    server.signal(signal.SIGTERM)
+    code, _, err = server.end()
+    assert code == 0
+    assert f"the home {short_path}/hom is not there: it has no transcripts" in err
