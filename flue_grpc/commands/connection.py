@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _UNIX: Final = "unix:"
 _OWNER_SECONDS: Final = 5.0  # another command may own the index for that long
 _SETTLE_SECONDS: Final = 0.5  # a sweep that finds little takes some milliseconds
+_REACH_SECONDS: Final = 5.0
 _PAUSE: Final = 0.02
 
 
@@ -129,6 +130,8 @@ def _connected(
 
     target = _first_choice(arguments)
     if target is not None:
+        if arguments.server:
+            _reach(target)
         with Client(target) as client:
             yield client
         return
@@ -137,6 +140,28 @@ def _connected(
         in_process = _in_process(arguments, configuration, Path(directory), still_runs)
         with in_process as target, Client(target) as client:
             yield client
+
+
+def _reach(target: Target) -> None:
+    """Try once whether a server answers, where calls would go on trying for seconds.
+
+    Raises CallError when none does.
+    """
+    import grpc
+
+    from flue_grpc.client import CallError, Client, RetryPolicy
+
+    with Client(target, retry=RetryPolicy(attempts=1)) as client:
+        try:
+            client.is_serving(timeout=_REACH_SECONDS)
+        except CallError as error:
+            lost = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
+            if error.reason or error.code not in lost:
+                raise
+            why = (
+                f" over TLS: {error.message}" if target.is_secure else "; does a server run there?"
+            )
+            raise CallError(error.code, f"no answer from {target.address}{why}") from error
 
 
 def _first_choice(arguments: argparse.Namespace) -> Target | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 
@@ -9,7 +10,7 @@ import pytest
 
 from flue_grpc.agentindex import sweeper
 from flue_grpc.cli import main
-from flue_grpc.client import Client, Target
+from flue_grpc.client import Client, Target, retry
 from flue_grpc.commands import connection
 
 
@@ -104,6 +105,40 @@ def test_what_cannot_work_is_said_in_words(base, capfd, flags, words):
     code, _, err = listed(capfd, *flags)
     assert code == 2
     assert words in err
+
+
+@pytest.fixture
+def never_waits(monkeypatch):
+    """Let no call be made a second time."""
+
+    def fail(seconds):
+        pytest.fail(f"waits for {seconds} s to try again")
+
+    monkeypatch.setattr(retry.time, "sleep", fail)
+
+
+@pytest.mark.parametrize("command", [["sessions"], ["search", "x"], ["memory", "list"]])
+def test_a_named_server_that_does_not_run_is_tried_once(base, capfd, never_waits, command):
+    (base / "left-over").touch()
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    for address in (f"unix:{base}/missing", f"unix:{base}/left-over", f"127.0.0.1:{port}"):
+        assert main([*command, "--server", address]) == 2
+        assert capfd.readouterr() == (
+            "", f"flue-grpc: no answer from {address}; does a server run there?\n"
+        )  # fmt: skip
+
+
+def test_a_certificate_that_is_not_trusted_is_told(base, serving, capfd, authority, never_waits):
+    certificate, key = authority.server().write(base, "server")
+    (base / "another.crt").write_bytes(type(authority)("another").certificate)
+    with serving("127.0.0.1:0", tls_cert=str(certificate), tls_key=str(key)) as server:
+        [address] = map(str, server.addresses)
+        code, _, err = listed(capfd, "--server", address, "--ca", str(base / "another.crt"))
+    assert code == 2
+    said = err.splitlines()[-1]
+    assert said.startswith(f"flue-grpc: no answer from {address} over TLS: ")
+    assert "CERTIFICATE_VERIFY_FAILED" in said
 
 
 @pytest.fixture
