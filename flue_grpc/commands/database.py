@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from flue_grpc.commands.options import configuration_of
-from flue_grpc.errors import FlueError, StartupError
+from flue_grpc.errors import FlueError, NotFoundError, StartupError
 
-
+_NOT_THERE: Final = 1
 _FAILED: Final = 2
 _EXIT_CODES: Final = """\
 exit code: 0 done, 1 something was refused or is damaged, 2 it could not be done
@@ -33,7 +33,10 @@ def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; 0 when all is well, 1 when something was refused, 2 when it failed."""
+    """Run the command; 0 when all is well, 1 when something was refused, 2 when it failed.
+
+    A session that is not there is 1 too.
+    """
     from flue_grpc.commands import store_commands
 
     try:
@@ -42,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise
     except FlueError as error:
         print(f"flue-grpc: {error}", file=sys.stderr)
-        return _FAILED
+        return _NOT_THERE if isinstance(error, NotFoundError) else _FAILED
 
 
 def _add(

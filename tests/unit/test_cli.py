@@ -190,5 +190,5 @@ def test_commands_on_a_database_that_is_not_there(home, capsys, arguments):
 def test_an_export_of_a_session_that_is_not_there(home, capsys):
     Store.open(home / "data" / "store.db").close()
     arguments = ["export", "--session", "none", "--data-dir", str(home / "data")]
-    assert cli.main(arguments) == 2
+    assert cli.main(arguments) == 1
     assert capsys.readouterr().err == "flue-grpc: there is no such session\n"
