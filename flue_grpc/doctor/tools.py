@@ -37,12 +37,31 @@ def _root(root: RealRoot) -> Finding:
     if not os.access(path, os.R_OK | os.X_OK):
         return problem(subject, f"{path} cannot be read", "run as the user whose home it is")
     found = discover((root,), {}).dirty
+    closed = _closed_folders(path)
+    if closed:
+        return problem(
+            subject,
+            f"{path}: what is in {len(closed)} of its folders cannot be read",
+            f"see the owner and mode of them, such as {closed[0]}",
+        )
     unreadable = [file.path for file in found if not os.access(file.path, os.R_OK)]
     if unreadable:
         return problem(
             subject,
             f"{path}: {len(unreadable)} of {len(found)} transcripts cannot be read",
-            f"see who owns them, such as {unreadable[0]}",
+            f"see the owner and mode of them, such as {unreadable[0]}",
         )
     size = sum(file.key.size for file in found)
     return ok(subject, f"{path}: {len(found)} transcripts, {in_bytes(size)}")
+
+
+def _closed_folders(path: str) -> list[str]:
+    closed: list[str] = []
+
+    def note_refusal(error: OSError) -> None:
+        if isinstance(error, PermissionError):
+            closed.append(str(error.filename))
+
+    for _ in os.walk(path, onerror=note_refusal):
+        pass
+    return closed

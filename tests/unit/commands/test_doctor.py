@@ -62,3 +62,21 @@ def test_who_has_the_index_in_use_is_named_though_no_socket_is_there(run, tmp_pa
     assert line.endswith(f", in use by process {os.getpid()}")
     assert "end a process that has its files in use first" in out
     assert "in use by" not in free
+
+
+def test_a_folder_that_cannot_be_entered_is_named(run, tmp_path, monkeypatch):
+    folder = tmp_path / ".claude/projects/locked"
+    folder.mkdir(parents=True)
+    scandir = os.scandir
+
+    def refuse(path):
+        if str(path) == str(folder):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    code, out = run()
+    assert code == 1
+    root = folder.parent
+    assert f"BAD  claude        {root}: what is in 1 of its folders cannot be read" in out
+    assert f"see the owner and mode of them, such as {folder}" in out
