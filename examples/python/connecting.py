@@ -1,12 +1,32 @@
-"""Where the examples find their server."""
+"""Where the examples find their server, and how they tell what went wrong."""
 
 from __future__ import annotations
 
+import json
 import os
+import sys
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from flue_grpc.client import Client, Target, connect
+from flue_grpc.client import CallError, Client, Target, connect
 from flue_grpc.client.target import read_token
+from flue_grpc.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def own_server() -> Iterator[Client]:
+    """Connect for the block, and end the program with one line when a call fails."""
+    try:
+        with connect_from_environment() as client:
+            yield client
+    except (CallError, ConfigError, OSError) as error:
+        sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 def connect_from_environment() -> Client:
@@ -26,3 +46,13 @@ def connect_from_environment() -> Client:
             root_certificates=Path(ca).read_bytes() if ca else None,
         )
     )
+
+
+def quoted(text: str) -> str:
+    """Write a text on one line, with nothing in it that a terminal would obey."""
+    return "".join(('"', *map(_written, text), '"'))
+
+
+def _written(character: str) -> str:
+    is_plain = character.isprintable() and character not in '"\\'
+    return character if is_plain else json.dumps(character)[1:-1]

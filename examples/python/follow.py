@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from connecting import connect_from_environment
+from connecting import own_server, quoted
 
 from flue.agentindex.v1 import agent_index_pb2 as pb
 
@@ -14,10 +14,10 @@ def main() -> None:
     if len(sys.argv) != 3:
         sys.exit("usage: follow.py TOOL ID")
     tool, session_id = sys.argv[1:]
-    with connect_from_environment() as client:
+    with own_server() as client:
         for message in client.agentindex.read_transcript(tool, session_id, follow=True):
-            role = pb.Role.Name(message.role)
-            print(message.offset, role, ascii(message.text), sep="\t", flush=True)
+            role = pb.Role.Name(message.role).removeprefix("ROLE_")
+            print(message.offset, role, quoted(message.text), sep="\t", flush=True)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from connecting import connect_from_environment
+from connecting import own_server, quoted
 
 if TYPE_CHECKING:
     from flue.agentindex.v1.agent_index_pb2 import Hit
@@ -25,9 +25,9 @@ def main() -> None:
     """Search; a stream that breaks goes on from the last hit."""
     if len(sys.argv) != 2:
         sys.exit("usage: search.py TEXT")
-    with connect_from_environment() as client:
+    with own_server() as client:
         for hit in client.agentindex.search(sys.argv[1]):
-            print(hit.tool, hit.id, hit.offset, ascii(marked(hit)), sep="\t")
+            print(hit.tool, hit.id, hit.offset, quoted(marked(hit)), sep="\t")
 
 
 if __name__ == "__main__":

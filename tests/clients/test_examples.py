@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -219,6 +220,43 @@ def test_following_goes_on_after_a_broken_stream(language, ready, base, pi_sessi
         process.kill()
         process.communicate()
         proxy.close()
+
+
+def failed(command, **environment):
+    """Run a command that ends with one line of complaint, and return that line."""
+    done = subprocess.run(
+        command, env={**ENVIRONMENT, **environment}, capture_output=True, text=True,
+        check=False, timeout=60,
+    )  # fmt: skip
+    assert (done.stdout, done.returncode) == ("", 1)
+    [line] = done.stderr.splitlines()
+    return line
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_goes_wrong_is_one_line(language, ready, base):
+    commands, address = programs(language), f"unix:{ready}"
+    for name in ("search", "follow"):
+        assert failed(commands[name], FLUE_ADDRESS=address).startswith("usage: ")
+    refusal = failed([*commands["follow"], "claude", "nowhere"], FLUE_ADDRESS=address)
+    assert refusal.endswith("there is no such transcript")
+    missing = base / "missing.sock"
+    assert str(missing) in failed(commands["list"], FLUE_ADDRESS=f"unix:{missing}")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_texts_and_roles_are_printed_alike(language, ready, pi_session):
+    pi_session("said", '\u279c "\u7d50\u5e33" a\tb\x1b[2J\x9b\u202e')
+    await_session(ready, "said")
+    commands, environment = programs(language), {"FLUE_ADDRESS": f"unix:{ready}"}
+    listed = run(commands["list"], **environment)
+    [title] = [line.split("\t")[4] for line in listed.splitlines() if "\tsaid\t" in line]
+    assert title.startswith('"\u279c \\"\u7d50\u5e33\\" a')
+    command = shlex.join([*commands["follow"], "pi", "said"])
+    offset, role, text = first_line_of(command, ROOT, **environment).split("\t")
+    assert (int(offset) > 0, role) == (True, "USER")
+    assert text.startswith('"\u279c \\"\u7d50\u5e33\\" a\\tb\\')
+    assert text.rstrip("\n").isprintable()
 
 
 CALL_WITH_CONNECT = """

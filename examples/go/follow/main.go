@@ -8,6 +8,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"strings"
 
 	"google.golang.org/grpc"
 
@@ -41,7 +42,8 @@ func follow(ctx context.Context, tool, id string) error {
 	}
 	return connect.Each(ctx, open, func(response *agentindex.ReadTranscriptResponse) {
 		for _, message := range response.Page.Messages {
-			fmt.Printf("%d\t%s\t%q\n", message.Offset, message.Role, message.Text)
+			role := strings.TrimPrefix(message.Role.String(), "ROLE_")
+			fmt.Printf("%d\t%s\t%q\n", message.Offset, role, message.Text)
 		}
 		// From here another call goes on, in this very file.
 		request.Offset = &response.Page.Next

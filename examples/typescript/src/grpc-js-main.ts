@@ -8,11 +8,9 @@ import {
 } from "flue-grpc/agentindex/v1";
 
 import { callMetadata, isBroken, openClient, serverStream } from "./grpc-js.js";
+import { run } from "./run.js";
 import { showHit, showMessage, showSummary } from "./show.js";
 import { resume, targetFromEnvironment } from "./target.js";
-
-const target = targetFromEnvironment();
-const client = openClient(target);
 
 /** Streams, and goes on with what `take` has noted in `request`. */
 function stream<I extends DescMessage, O extends DescMessage>(
@@ -20,6 +18,8 @@ function stream<I extends DescMessage, O extends DescMessage>(
   request: MessageShape<I>,
   take: (response: MessageShape<O>) => void,
 ): Promise<void> {
+  const target = targetFromEnvironment();
+  const client = openClient(target);
   return resume(async (progressed) => {
     for await (const response of serverStream(client, method, request, callMetadata(target))) {
       take(response);
@@ -55,9 +55,9 @@ async function follow(tool: string, id: string): Promise<void> {
   });
 }
 
-const [verb, first, second] = process.argv.slice(2);
-if (verb === "list") await list();
-else if (verb === "search" && first) await search(first);
-else if (verb === "follow" && first && second) await follow(first, second);
-else throw new Error("usage: grpc-js list | search TEXT | follow TOOL ID");
-client.close();
+await run(async (verb, first, second) => {
+  if (verb === "list") await list();
+  else if (verb === "search" && first) await search(first);
+  else if (verb === "follow" && first && second) await follow(first, second);
+  else throw new Error("usage: grpc-js list | search TEXT | follow TOOL ID");
+});

@@ -4,17 +4,19 @@ import { createClient } from "@connectrpc/connect";
 import { AgentIndex, SnapshotRequestSchema } from "flue-grpc/agentindex/v1";
 
 import { isBroken, openTransport } from "./connect.js";
+import { run } from "./run.js";
 import { showSummary } from "./show.js";
 import { resume, targetFromEnvironment } from "./target.js";
 
-const client = createClient(AgentIndex, openTransport(targetFromEnvironment()));
-const request = create(SnapshotRequestSchema);
+await run(async () => {
+  const client = createClient(AgentIndex, openTransport(targetFromEnvironment()));
+  const request = create(SnapshotRequestSchema);
 
-await resume(async (progressed) => {
-  for await (const response of client.snapshot(request)) {
-    response.summaries.forEach(showSummary);
-    request.pageToken = response.nextPageToken;
-    progressed();
-  }
-}, isBroken);
-process.exit();
+  await resume(async (progressed) => {
+    for await (const response of client.snapshot(request)) {
+      response.summaries.forEach(showSummary);
+      request.pageToken = response.nextPageToken;
+      progressed();
+    }
+  }, isBroken);
+});

@@ -4,19 +4,20 @@ import { createClient } from "@connectrpc/connect";
 import { AgentIndex, SearchRequestSchema } from "flue-grpc/agentindex/v1";
 
 import { isBroken, openTransport } from "./connect.js";
+import { run } from "./run.js";
 import { showHit } from "./show.js";
 import { resume, targetFromEnvironment } from "./target.js";
 
-const [query] = process.argv.slice(2);
-if (!query) throw new Error("usage: search TEXT");
-const client = createClient(AgentIndex, openTransport(targetFromEnvironment()));
-const request = create(SearchRequestSchema, { query });
+await run(async (query) => {
+  if (!query) throw new Error("usage: search TEXT");
+  const client = createClient(AgentIndex, openTransport(targetFromEnvironment()));
+  const request = create(SearchRequestSchema, { query });
 
-await resume(async (progressed) => {
-  for await (const response of client.search(request)) {
-    response.hits.forEach(showHit);
-    request.pageToken = response.nextPageToken;
-    progressed();
-  }
-}, isBroken);
-process.exit();
+  await resume(async (progressed) => {
+    for await (const response of client.search(request)) {
+      response.hits.forEach(showHit);
+      request.pageToken = response.nextPageToken;
+      progressed();
+    }
+  }, isBroken);
+});
