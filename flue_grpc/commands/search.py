@@ -69,6 +69,7 @@ def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
 def run(arguments: argparse.Namespace) -> int:
     """Print the hits."""
     from flue.agentindex.v1 import agent_index_pb2 as pb
+    from flue_grpc.render.amounts import counted
 
     mode = pb.SEARCH_MODE_RANKED if arguments.is_ranked else pb.SEARCH_MODE_SUBSTRING
     connect = ranked_transcripts if arguments.is_ranked else transcripts
@@ -87,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     if last is not None and last.building:
         complain("transcripts are still being read: there may be more")
     if last is not None and last.next_page_token:
-        complain(f"there is more than these {count} hits; --limit 0 shows all")
+        complain(f"there is more than {counted(count, 'hit')}; --limit 0 shows all")
     return OK if count else nothing(f"no message matches; {WHERE_TO_LOOK}")
 
 
@@ -106,7 +107,7 @@ def _print(style: Style, hits: ItemStream[pb.SearchResponse, pb.Hit]) -> int:
 
 def _print_rich(hits: ItemStream[pb.SearchResponse, pb.Hit]) -> int:
     from flue_grpc.commands.progress import spinner
-    from flue_grpc.render.amounts import size
+    from flue_grpc.render.amounts import counted, size
     from flue_grpc.render.hits import render_hit
 
     console, count, session, read = make_console(), 0, ("", ""), 0
@@ -118,5 +119,5 @@ def _print_rich(hits: ItemStream[pb.SearchResponse, pb.Hit]) -> int:
                 session = (hit.tool, hit.id)
             # A further call counts from zero again.
             read = max(read, response.bytes_scanned)
-            spin(f"{size(read)} read, {count} hits")
+            spin(f"{size(read)} read, {counted(count, 'hit')}")
     return count

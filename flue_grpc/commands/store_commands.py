@@ -16,6 +16,7 @@ import msgspec
 
 from flue_grpc import limits
 from flue_grpc.errors import UnusableDatabaseError
+from flue_grpc.render.amounts import counted
 from flue_grpc.render.safe import for_line
 from flue_grpc.store import backup, checking, files
 from flue_grpc.store.connections import open_beside
@@ -84,7 +85,8 @@ def _import(args: Namespace, settings: Settings) -> int:
         name = f"session {refusal.session_id}" if refusal.session_id else "not imported"
         _say(cut_bytes(f"line {refusal.line}: {name}: {refusal.reason}", limits.REFUSAL_BYTES))
     _say(
-        f"imported {imported.sessions} sessions with {imported.messages} messages, "
+        f"imported {counted(imported.sessions, 'session')} "
+        f"with {counted(imported.messages, 'message')}, "
         f"refused {len(imported.refusals)}"
     )
     return _FAULT if imported.refusals else _OK
@@ -103,12 +105,12 @@ def _check(args: Namespace, settings: Settings) -> int:
 
 def _report(checked: checking.Checked) -> Iterator[str]:
     yield f"schema version {checked.version}"
-    yield from (f"{count.name}: {count.rows} rows" for count in checked.counts)
+    yield from (f"{count.name}: {counted(count.rows, 'row')}" for count in checked.counts)
     yield from (f"damaged: {problem}" for problem in checked.problems)
     if checked.problems:
         yield "restore a backup, or export what can be read"
     for fault in checked.index_faults:
-        wrong = "is damaged" if fault.rows is None else f"is wrong for {fault.rows} rows"
+        wrong = "is damaged" if fault.rows is None else f"is wrong for {counted(fault.rows, 'row')}"
         yield f"search index {fault.name} {wrong}; check --repair fills it anew"
     yield "ok" if checked.is_sound else "not ok"
 

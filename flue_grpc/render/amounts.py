@@ -17,6 +17,11 @@ _FULL: Final = "█"
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 
 
+def counted(number: int, thing: str) -> str:
+    """Write how many there are: ``0 hits``, ``1 hit``, ``2 hits``."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 def short_number(number: int) -> str:
     """Write at most three digits and a unit: ``999``, ``1.2k``, ``35k``, ``4.0M``."""
     if number < _THOUSAND:

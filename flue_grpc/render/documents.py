@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from flue.agentindex.v1 import agent_index_pb2 as pb
-from flue_grpc.render.amounts import money, total_tokens
+from flue_grpc.render.amounts import counted, money, total_tokens
 from flue_grpc.render.plain import to_plain
 from flue_grpc.render.safe import as_json, for_line, for_terminal
 
@@ -25,7 +25,8 @@ def to_markdown(summary: pb.Summary, messages: Iterable[pb.Message]) -> Iterator
         yield f"- in {_code(summary.cwd)}\n"
     if summary.HasField("started_at"):
         yield f"- {summary.started_at.ToJsonString()} to {summary.ended_at.ToJsonString()}\n"
-    yield f"- {summary.message_count} messages, {total_tokens(summary.tokens)} tokens, "
+    yield f"- {counted(summary.message_count, 'message')}, "
+    yield f"{counted(total_tokens(summary.tokens), 'token')}, "
     yield f"cost {money(summary)}\n"
     for message in messages:
         yield _section(message)

@@ -75,7 +75,7 @@ def test_export_and_import(run, filled, tmp_path, capfdbinary):
     file.write_bytes(out)
     other = tmp_path / "other"
     assert run("import", file=str(file), at=other) == 0
-    assert capfdbinary.readouterr().err == b"imported 1 sessions with 1 messages, refused 0\n"
+    assert capfdbinary.readouterr().err == b"imported 1 session with 1 message, refused 0\n"
     assert run("export", session="s", at=other) == 0
     assert capfdbinary.readouterr().out == out
 
@@ -123,8 +123,8 @@ def test_check_says_what_it_found(run, filled, capfd):
     assert run("check") == 0
     assert capfd.readouterr().out.splitlines() == [
         "schema version 1",
-        "sessions: 1 rows",
-        "messages: 1 rows",
+        "sessions: 1 row",
+        "messages: 1 row",
         "memory_entries: 0 rows",
         "ok",
     ]
@@ -136,7 +136,7 @@ def test_check_repairs_the_search_index(run, filled, capfd):
     connection.close()
     assert run("check") == 1
     assert capfd.readouterr().out.splitlines()[-2:] == [
-        "search index message_index is wrong for 1 rows; check --repair fills it anew",
+        "search index message_index is wrong for 1 row; check --repair fills it anew",
         "not ok",
     ]
     assert run("check", repair=True) == 0

@@ -6,7 +6,12 @@ import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from flue.agentindex.v1 import agent_index_pb2 as pb
-from flue_grpc.render.amounts import bar, moment, money, short_number, size, total_tokens
+from flue_grpc.render.amounts import bar, counted, moment, money, short_number, size, total_tokens
+
+
+@pytest.mark.parametrize(("number", "shown"), [(0, "0 hits"), (1, "1 hit"), (2, "2 hits")])
+def test_one_is_no_plural(number, shown):
+    assert counted(number, "hit") == shown
 
 
 @pytest.mark.parametrize(
