@@ -5,6 +5,7 @@ Each function returns the value or raises ValueError with what would be right.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -102,15 +103,22 @@ def strings(value: object) -> tuple[str, ...]:
     raise ValueError("a string or a list of strings, none empty")
 
 
-def choice(*allowed: str) -> Callable[[object], str]:
-    """Make a reader of one of a few words."""
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A reader of one of a few words."""
 
-    def read(value: object) -> str:
-        if isinstance(value, str) and value in allowed:
+    allowed: tuple[str, ...]
+
+    def __call__(self, value: object) -> str:
+        """Return the word, or raise ValueError with those that would be right."""
+        if isinstance(value, str) and value in self.allowed:
             return value
-        raise ValueError(" or ".join(allowed))
+        raise ValueError(" or ".join(self.allowed))
 
-    return read
+
+def choice(*allowed: str) -> Choice:
+    """Make a reader of one of a few words."""
+    return Choice(allowed)
 
 
 def _whole(value: object, wanted: str) -> int:

@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING, Any
 
-from flue_grpc.setting_values import flag, strings
+from flue_grpc.setting_values import Choice, flag, strings
 
 if TYPE_CHECKING:
     from flue_grpc.config import Configuration
@@ -38,6 +38,10 @@ def _add(group: argparse._ArgumentGroup, name: str, about: About) -> None:
         group.add_argument(
             option, action=argparse.BooleanOptionalAction, default=None, help=about.help
         )
+    elif isinstance(about.parse, Choice):
+        words = "{" + ",".join(about.parse.allowed) + "}"
+        text = f"{about.help} (default: {about.default(os.environ)})"
+        group.add_argument(option, metavar=words, help=text)
     elif about.parse is strings:
         group.add_argument(option, action="append", metavar="VALUE", help=about.help)
     else:

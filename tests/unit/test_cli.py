@@ -62,6 +62,21 @@ def test_every_command_has_help(name):
     assert "--data-dir" in shown.stdout
 
 
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ("--durability {full,normal}", "full survives a power cut, normal is faster (default: full)"),
+        ("--log-level {debug,info,warning,error}", "least level that is logged (default: info)"),
+        ("--log-format {text,json}", "form of log lines (default: text)"),
+        ("--access-log {auto,on,off}", "log each call; auto: not on a terminal (default: auto)"),
+    ],
+)
+def test_the_help_of_serve_tells_choices_and_defaults(capsys, option, told):
+    with pytest.raises(SystemExit):
+        cli.main(["serve", "--help"])
+    assert f"{option} {told}" in " ".join(capsys.readouterr().out.split())
+
+
 def test_the_version():
     shown = run("--version")
     assert shown.returncode == 0
