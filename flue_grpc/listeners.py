@@ -72,8 +72,10 @@ def parse_address(text: str) -> Address:
     host, separator, port = text.rpartition(":")
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     is_host = bool(bare) and "/" not in bare and (":" not in bare or bare != host)
-    if not separator or not is_host or not port.isdecimal() or int(port) not in _PORTS:
+    if not separator or not is_host or not port.isdecimal():
         raise ConfigError(f"{text!r} is neither unix:PATH nor HOST:PORT")
+    if int(port) not in _PORTS:
+        raise ConfigError(f"{text!r}: a port is a number from 0 to {_PORTS[-1]}")
     return TcpAddress(bare, int(port))
 
 

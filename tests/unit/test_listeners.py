@@ -83,6 +83,13 @@ def test_what_is_no_address_is_refused(text):
         parse_address(text)
 
 
+@pytest.mark.parametrize("text", ["127.0.0.1:99999", "[::1]:65536"])
+def test_a_port_out_of_range_is_told(text):
+    with pytest.raises(ConfigError) as refused:
+        parse_address(text)
+    assert str(refused.value) == f"{text!r}: a port is a number from 0 to 65535"
+
+
 def test_an_abstract_socket_is_refused_with_the_reason():
     with pytest.raises(ConfigError, match="no permissions"):
         parse_address("unix-abstract:flue")
