@@ -36,7 +36,7 @@ COMMANDS: Final = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit code, 2 for one that cannot start."""
-    parsed = make_parser().parse_args(arguments)
+    parsed = _parse(sys.argv[1:] if arguments is None else arguments)
     # gRPC's C core writes its own account of what we report in words.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
@@ -58,6 +58,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Read the arguments; without any, or with a wrong one, the process ends here."""
+    parser, commands = _parser_and_commands()
+    # The program's own flags take no value, so the first word is the command.
+    first = arguments[0] if arguments else "--help"
+    if not first.startswith("-") and first not in commands:
+        from difflib import get_close_matches
+
+        close = get_close_matches(first, commands, n=1)
+        advice = f"did you mean {close[0]!r}?" if close else "flue-grpc --help lists them"
+        parser.error(f"there is no command {first!r}; {advice}")
+    return parser.parse_args(arguments or [first])
+
+
 def _drop_output() -> None:
     """Write what can still be written; without this Python complains of the rest at exit."""
     with suppress(OSError):
@@ -67,6 +81,10 @@ def _drop_output() -> None:
 
 def make_parser() -> argparse.ArgumentParser:
     """Make the parser with every command."""
+    return _parser_and_commands()[0]
+
+
+def _parser_and_commands() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
     parser = argparse.ArgumentParser(
         prog="flue-grpc",
         description="An agent daemon's store, and an index over the transcripts of "
@@ -78,7 +96,7 @@ def make_parser() -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in COMMANDS:
         import_module(f"flue_grpc.commands.{name}").add_parsers(subparsers)
-    return parser
+    return parser, tuple(subparsers.choices)
 
 
 class _Version(argparse.Action):

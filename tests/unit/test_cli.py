@@ -55,6 +55,30 @@ def test_help_imports_nothing_heavy():
     assert shown.stdout == "[]\n"
 
 
+def test_without_a_command_the_help_is_shown():
+    shown, asked = run(), run("--help")
+    assert (shown.stdout, shown.stderr, shown.returncode) == (asked.stdout, "", 0)
+
+
+@pytest.mark.parametrize(
+    ("word", "advice"),
+    [
+        ("sesions", "did you mean 'sessions'?"),
+        ("serach", "did you mean 'search'?"),
+        ("retore", "did you mean 'restore'?"),
+        ("xyzzy", "flue-grpc --help lists them"),
+    ],
+)
+def test_a_command_that_is_not_there_is_told_with_the_nearest(capsys, word, advice):
+    with pytest.raises(SystemExit) as ended:
+        cli.main([word, "--json"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == (
+        "usage: flue-grpc [-h] [--version] COMMAND ...\n"
+        f"flue-grpc: error: there is no command {word!r}; {advice}\n"
+    )
+
+
 @pytest.mark.parametrize("name", ["serve", "config", "health"])
 def test_every_command_has_help(name):
     shown = run(name, "--help")
@@ -65,7 +89,10 @@ def test_every_command_has_help(name):
 @pytest.mark.parametrize(
     ("option", "told"),
     [
-        ("--durability {full,normal}", "full survives a power cut, normal is faster (default: full)"),
+        (
+            "--durability {full,normal}",
+            "full survives a power cut, normal is faster (default: full)",
+        ),
         ("--log-level {debug,info,warning,error}", "least level that is logged (default: info)"),
         ("--log-format {text,json}", "form of log lines (default: text)"),
         ("--access-log {auto,on,off}", "log each call; auto: not on a terminal (default: auto)"),
