@@ -40,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # gRPC's C core writes its own account of what we report in words.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
+        _warn(parsed.command)
         code: int = parsed.run(parsed)
         sys.stdout.flush()
     except StartupError as error:
@@ -72,6 +73,16 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments or [first])
 
 
+def _warn(command: str) -> None:
+    """Tell of variables that change nothing; the shell that completes a line reads no warning."""
+    if command == "completion":
+        return
+    from flue_grpc.config import unknown_variables
+
+    for text in unknown_variables(os.environ):
+        print(f"flue-grpc: {text}", file=sys.stderr)
+
+
 def _drop_output() -> None:
     """Write what can still be written; without this Python complains of the rest at exit."""
     with suppress(OSError):
@@ -93,7 +104,9 @@ def _parser_and_commands() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
         "2 it could not be done.",
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
-    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    subparsers = parser.add_subparsers(
+        title="commands", metavar="COMMAND", dest="command", required=True
+    )
     for name in COMMANDS:
         import_module(f"flue_grpc.commands.{name}").add_parsers(subparsers)
     return parser, tuple(subparsers.choices)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,12 +12,15 @@ from flue_grpc.errors import ConfigError
 from flue_grpc.settings import Settings, all_settings, default_socket, xdg
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from flue_grpc.settings import About, Environment
 
 PREFIX: Final = "FLUE_GRPC_"
 DEFAULT: Final = "default"
+_OF_A_SERVICE: Final = re.compile(
+    r".*_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_[A-Z]+(_(PROTO|PORT|ADDR))?)?)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,22 @@ def config_path(flags: Mapping[str, object], environment: Environment) -> tuple[
     return xdg(environment, "XDG_CONFIG_HOME", ".config") / "flue" / "grpc.toml", False
 
 
+def unknown_variables(environment: Environment) -> Iterator[str]:
+    """Say of each variable of ours that it names no setting, and which may be meant.
+
+    What Kubernetes makes for services whose names begin like ours is no mistake.
+    """
+    names = (*all_settings(), "config")
+    known = {PREFIX + name.upper() for name in names}
+    ours = {name for name in environment if name.startswith(PREFIX)}
+    for variable in sorted(ours - known):
+        if _OF_A_SERVICE.fullmatch(variable):
+            continue
+        nearest = _nearest(variable.removeprefix(PREFIX).lower(), names)
+        advice = f"; did you mean {PREFIX}{nearest.upper()}?" if nearest else ""
+        yield f"{variable} names no setting{advice}"
+
+
 def _combine(sources: tuple[_Source, ...], environment: Environment) -> Configuration:
     abouts = all_settings()
     values: dict[str, Any] = {}
@@ -107,8 +127,6 @@ def _from_flags(flags: Mapping[str, object], abouts: Mapping[str, About]) -> _So
 
 
 def _from_environment(environment: Environment, abouts: Mapping[str, About]) -> _Source:
-    # Unknown variables are no error: Kubernetes makes FLUE_GRPC_PORT and others
-    # of its own for a service of that name.
     names = {name: PREFIX + name.upper() for name in abouts}
     given = {name: variable for name, variable in names.items() if variable in environment}
     return _Source({name: environment[variable] for name, variable in given.items()}, given)
@@ -143,8 +161,12 @@ def _read(path: Path, *, is_asked_for: bool) -> dict[str, object]:
         raise ConfigError(f"{path}: {error}") from error
 
 
-def _suggestion(key: str, abouts: Mapping[str, About]) -> str:
+def _suggestion(key: str, names: Iterable[str]) -> str:
+    nearest = _nearest(key.replace("-", "_"), names)
+    return f"; did you mean {nearest!r}?" if nearest else ""
+
+
+def _nearest(name: str, names: Iterable[str]) -> str:
     from difflib import get_close_matches  # noqa: PLC0415  (only for a mistake)
 
-    close = get_close_matches(key.replace("-", "_"), abouts, n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    return next(iter(get_close_matches(name, tuple(names), n=1)), "")

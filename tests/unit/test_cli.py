@@ -129,6 +129,18 @@ def test_config_prints_toml_with_origins(home, capsys, monkeypatch):
     assert origins["home"] == "default"
 
 
+def test_a_variable_that_names_no_setting_is_told(home, capsys, monkeypatch):
+    monkeypatch.setenv("FLUE_GRPC_PAGE_MAXX", "7")
+    monkeypatch.setenv("FLUE_GRPC_XYZZY", "7")
+    assert cli.main(["config"]) == 0
+    assert capsys.readouterr().err == (
+        "flue-grpc: FLUE_GRPC_PAGE_MAXX names no setting; did you mean FLUE_GRPC_PAGE_MAX?\n"
+        "flue-grpc: FLUE_GRPC_XYZZY names no setting\n"
+    )
+    assert cli.main(["completion", "bash"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_what_config_prints_can_be_a_configuration_file(home, capsys):
     cli.main(["config"])
     first = capsys.readouterr().out

@@ -90,6 +90,29 @@ def test_every_setting_can_come_from_each_source(environment, tmp_path):
         assert values != {getattr(defaults, name)}, name
 
 
+@pytest.mark.parametrize(
+    ("variable", "told"),
+    [
+        ("FLUE_GRPC_LISTN", ["FLUE_GRPC_LISTN names no setting; did you mean FLUE_GRPC_LISTEN?"]),
+        ("FLUE_GRPC_CONFG", ["FLUE_GRPC_CONFG names no setting; did you mean FLUE_GRPC_CONFIG?"]),
+        ("FLUE_GRPC_", ["FLUE_GRPC_ names no setting"]),
+        ("FLUE_GRPC_XYZZY", ["FLUE_GRPC_XYZZY names no setting"]),
+        ("FLUE_GRPC_LISTEN", []),
+        ("FLUE_GRPC_CONFIG", []),
+        ("FLUE_GRPCS", []),
+        ("FLUE_GRPC_PORT", []),
+        ("FLUE_GRPC_SERVICE_HOST", []),
+        ("FLUE_GRPC_SERVICE_PORT", []),
+        ("FLUE_GRPC_SERVICE_PORT_METRICS", []),
+        ("FLUE_GRPC_PORT_50051_TCP", []),
+        ("FLUE_GRPC_PORT_50051_TCP_ADDR", []),
+        ("FLUE_GRPC_METRICS_PORT_9464_TCP_PROTO", []),
+    ],
+)
+def test_a_variable_without_a_setting_is_told_unless_kubernetes_made_it(variable, told):
+    assert list(config.unknown_variables({variable: "x", "HOME": "/"})) == told
+
+
 def test_the_file_can_be_another_one(environment, tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text('listen = ["unix:/x", "127.0.0.1:9"]\n')
