@@ -95,7 +95,7 @@ class OwnerLock:
             self._descriptor = _lock_patiently(path)
         except BlockingIOError as error:
             raise AlreadyRunningError(
-                f"{path} is locked by {_owner(path)}; stop it first, or choose another --data-dir"
+                f"{path} is locked by {_owner(path)}; stop it first, or choose another --data-dir and --listen"
             ) from error
         except OSError as error:
             raise ConfigError(f"cannot lock {path}: {error.strerror}") from error
