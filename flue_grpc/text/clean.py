@@ -17,7 +17,9 @@ ANSI: Final = re.compile(
     "|(?:\x1b\\[|\x9b)[0-?]*+[ -/]*+[@-~]?"  # CSI: colours, cursor
     "|\x1b[ -/]*+[0-~]?"  # two-character escapes, and a lone ESC
 )
-CONTROLS: Final = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]+")
+CONTROL: Final = "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]"
+
+_CONTROLS: Final = re.compile(f"{CONTROL}+")
 
 
 def sanitize(text: str) -> str:
@@ -46,7 +48,7 @@ def strip_ansi(text: str) -> str:
 
 def strip_controls(text: str) -> str:
     """Remove control characters that are not white space."""
-    return CONTROLS.sub("", text)
+    return _CONTROLS.sub("", text)
 
 
 def fold_whitespace(text: str) -> str:

@@ -13,7 +13,7 @@ import msgspec
 
 from flue_grpc.limits import SNIPPET_CODE_POINTS
 from flue_grpc.text.casefold import find_folded
-from flue_grpc.text.clean import ANSI, CONTROLS, strip_ansi
+from flue_grpc.text.clean import ANSI, CONTROL, strip_ansi
 from flue_grpc.text.occurrences import best_window, occurrences
 
 if TYPE_CHECKING:
@@ -23,9 +23,13 @@ if TYPE_CHECKING:
 
 # What is removed or folded leaves less than was taken, so more is taken than shall be left.
 _REACH: Final = 4  # times the context
-_NOISE_ATOM: Final = rf"(?:{ANSI.pattern}|{CONTROLS.pattern}|\s)"
+_ESCAPED_REACH: Final = 64  # where escape sequences, such as links, take the place of text
+# One control character at a time: the next one may begin an escape sequence.
+_NOISE_ATOM: Final = rf"(?:{ANSI.pattern}|{CONTROL}|\s)"
 # A lone space between words is what noise becomes, and by far the commonest: it stays.
 _NOISE: Final = re.compile(rf"(?:\A|(?! (?!{_NOISE_ATOM}))){_NOISE_ATOM}++")
+
+_ESCAPE_START: Final = re.compile("[\x1b\x9b]")
 
 
 class Snippet(msgspec.Struct, frozen=True):
@@ -72,9 +76,8 @@ def snippet(text: str, spans: Sequence[tuple[int, int]], context: int) -> Snippe
     ``spans`` are half-open, in code points of ``text``, sorted and disjoint, at least one.
     """
     first, end = spans[0]
-    reach = _REACH * context
-    low = min(first, _after_escape(text, max(0, first - reach)))
-    high = min(len(text), end + reach)
+    low = _left_edge(text, first, context)
+    high = _right_edge(text, end, _REACH * context)
     line = _Line(text[low:high])
     shown = [line.span(a - low, b - low) for a, b in spans if b <= high]
     left = max(0, shown[0][0] - context)
@@ -126,11 +129,30 @@ class _Line:
         return at + shift, at + shift
 
 
+def _left_edge(text: str, first: int, context: int) -> int:
+    """Return where to begin so that about as much is left before ``first`` as shall be shown."""
+    near = max(0, first - _REACH * context)
+    low = _after_escape(text, near)
+    if low > near or _ESCAPE_START.search(text, near, first):
+        low = _after_escape(text, max(0, first - _ESCAPED_REACH * context))
+    return min(first, low)
+
+
 def _after_escape(text: str, low: int) -> int:
     """Move ``low`` behind an escape sequence that it would cut."""
-    start = text.rfind("\x1b", max(0, low - SNIPPET_CODE_POINTS), low)
+    start = max(text.rfind("\x1b", 0, low), text.rfind("\x9b", 0, low))
     escape = ANSI.match(text, start) if start >= 0 else None
     return max(low, escape.end()) if escape else low
+
+
+def _right_edge(text: str, end: int, reach: int) -> int:
+    """Return where ``reach`` code points behind ``end`` end, and no escape sequence is cut."""
+    at = end
+    while (found := _ESCAPE_START.search(text, at, at + reach)) is not None:
+        reach -= found.start() - at + 1
+        escape = ANSI.match(text, found.start())
+        at = escape.end() if escape else found.end()
+    return min(len(text), at + max(0, reach))
 
 
 def _size(text: str, end: int) -> int:
