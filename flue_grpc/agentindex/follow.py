@@ -48,6 +48,9 @@ class Source(Protocol):
     def locate(self, tool: str, session_id: str) -> Located:
         """Raise TranscriptNotFoundError or UnknownToolError, or say where it lies."""
 
+    def path_of(self, tool: str, session_id: str) -> str | None:
+        """Return where the index has it now, None when it has it not; cheap."""
+
     def refresh_all(self) -> None:
         """Sweep soon, whenever the last sweep was."""
 
@@ -108,6 +111,9 @@ class Follow:
         while not self._is_done():
             self.event.clear()
             cancel.check()
+            # Another file may have the id by now (behaviour B2), though this one can be read.
+            if self._source.path_of(self._tool, self._id) != self._located.path:
+                return
             try:
                 for page in self._new_pages(cancel):
                     yield Step(page, caught_up)

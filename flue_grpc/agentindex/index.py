@@ -209,6 +209,11 @@ class AgentIndex:
         self.poke()
         return self._lookup.session(tool, session_id).summary
 
+    def path_of(self, tool: str, session_id: str) -> str | None:
+        """Return where a session's transcript lies, None when there is none."""
+        session = self._catalog.get((tool, session_id))
+        return None if session is None else session.entry.path
+
     def locate(self, tool: str, session_id: str) -> Located:
         """Return where a transcript lies and what is known of it. Raises as ``resolve``."""
         return self._lookup.locate(tool, session_id)

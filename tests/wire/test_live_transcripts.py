@@ -102,6 +102,34 @@ def test_a_follower_learns_that_its_transcript_is_gone(flue, transcript, wait_un
         assert reader.end() == (grpc.StatusCode.NOT_FOUND, "TRANSCRIPT_NOT_FOUND")
 
 
+def test_a_follower_learns_that_another_file_has_its_id_now(flue, transcript, wait_until):
+    path = transcript.path
+    with follow_transcript(flue) as reader:
+        wait_until(lambda: reader.caught_up)
+        rival = path.parent.parent / "-srv-elsewhere" / path.name
+        rival.parent.mkdir()
+        rival.write_text(path.read_text() + homes.user_line(1, "of the newer file", 2))
+        os.utime(path, (1, 1))
+        assert reader.end() == (grpc.StatusCode.OUT_OF_RANGE, "CURSOR_GONE")
+    with follow_transcript(flue) as again:
+        wait_until(lambda: again.caught_up)
+        assert texts(again) == ["question 1", "yes", "of the newer file"]
+
+
+def test_a_follower_learns_that_its_directory_leads_elsewhere(flue, transcript, wait_until):
+    root = transcript.path.parents[2]
+    elsewhere = root.with_name("elsewhere")
+    (elsewhere / "projects").mkdir(parents=True)
+    real = root.rename(root.with_name("real"))
+    root.symlink_to(real)
+    flue.swept()
+    with follow_transcript(flue) as reader:
+        wait_until(lambda: reader.caught_up)
+        root.unlink()
+        root.symlink_to(elsewhere)
+        assert reader.end() == (grpc.StatusCode.NOT_FOUND, "TRANSCRIPT_NOT_FOUND")
+
+
 def test_a_follower_goes_with_a_transcript_that_is_moved(flue, transcript, wait_until):
     with follow_transcript(flue) as reader:
         wait_until(lambda: reader.caught_up)
