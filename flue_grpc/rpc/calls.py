@@ -57,7 +57,7 @@ class Call:
 
     ``principal`` names the caller, empty where nobody asks for credentials.
 
-    ``give_way`` may rest; a stream calls it between two responses.
+    ``give_way`` may rest; a stream calls it before each response but the first.
 
     ``send_patience`` and ``work_patience`` bound the two states of a stream that
     the guard watches; they are set together with ``watched``.

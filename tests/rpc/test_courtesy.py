@@ -1,7 +1,10 @@
+"""What giving way does, and what it must not cost (contract rules 1, 4 and 5)."""
+
 from __future__ import annotations
 
 import threading
 from contextlib import ExitStack
+from itertools import count
 
 import pytest
 
@@ -13,6 +16,22 @@ from flue_grpc.rpc.interceptors.courtesy import Courtesy
 PATIENCE = 20.0
 
 
+class Context:
+    """A call's context whose client may go away."""
+
+    def __init__(self):
+        self.callbacks = []
+        self.is_over = False
+
+    def add_callback(self, callback):
+        self.callbacks.append(callback)
+        return not self.is_over
+
+    def end(self):
+        for callback in self.callbacks:
+            callback()
+
+
 class Machine:
     """Clocks that go on only as a test says, and the rests that were taken."""
 
@@ -20,17 +39,24 @@ class Machine:
         self.now = 100.0
         self.used = 0.0
         self.rests = []
-        self.courtesy = Courtesy(lambda: self.now, self.rests.append, lambda: self.used)
+        self.courtesy = Courtesy(lambda: self.now, self._wait, lambda: self.used)
+
+    def _wait(self, over, seconds):
+        if over.is_set():
+            return True
+        self.rests.append(seconds)
+        self.now += seconds
+        return False
 
     def unary(self):
         with self.courtesy.around(call(Kind.UNARY)):
             pass
 
 
-def call(kind, follow=False):
+def call(kind, *, follow=False, context=None):
     method = Method("/s/M", kind, store_pb2.ListMessagesRequest.FromString, bytes)
     request = store_pb2.ListMessagesRequest(follow=follow)
-    return Call(method, None, request.SerializeToString())
+    return Call(method, context or Context(), request.SerializeToString())
 
 
 @pytest.fixture
@@ -42,61 +68,84 @@ def machine():
 def entered(machine):
     with ExitStack() as stack:
 
-        def enter(kind=Kind.FINITE, follow=False):
-            made = call(kind, follow)
+        def enter(kind=Kind.FINITE, **fields):
+            made = call(kind, **fields)
             stack.enter_context(machine.courtesy.around(made))
             return made
 
         yield enter
 
 
-def test_nothing_rests_while_no_unary_call_comes(machine, entered):
-    stream = entered()
+@pytest.fixture
+def stream(entered):
+    """One of two streams."""
+    entered()
+    return entered()
+
+
+def test_nothing_rests_while_no_unary_call_comes(machine, stream):
     machine.used += 1.0
     stream.give_way()
     assert machine.rests == []
 
 
-def test_a_stream_rests_three_times_as_long_as_it_worked(machine, entered):
+def test_a_stream_that_is_alone_never_rests(machine, entered):
     stream = entered()
+    machine.unary()
+    machine.used += 1.0
+    stream.give_way()
+    assert machine.rests == []
+
+
+def test_a_rest_is_twice_the_work_for_each_stream(machine, stream, entered):
+    machine.unary()
+    machine.used += 0.002
+    stream.give_way()
+    entered()
     machine.unary()
     machine.used += 0.004
     stream.give_way()
-    machine.used += 0.010
-    stream.give_way()
-    assert machine.rests == pytest.approx([0.012, 0.030])
+    assert machine.rests == pytest.approx([0.008, 0.024])
 
 
-def test_little_work_adds_up_before_it_is_worth_a_rest(machine, entered):
+def test_streams_that_have_ended_count_no_more(machine, entered):
     stream = entered()
+    with machine.courtesy.around(call(Kind.FINITE)):
+        pass
+    machine.unary()
+    machine.used += 0.002
+    stream.give_way()
+    assert machine.rests == []
+
+
+def test_little_work_adds_up_before_it_is_worth_a_rest(machine, stream):
     machine.unary()
     for _ in range(4):
         machine.used += 0.0001
         stream.give_way()
-    assert machine.rests == pytest.approx([0.0009])
+    assert machine.rests == pytest.approx([0.0012])
 
 
-def test_no_rest_is_longer_than_fifty_milliseconds(machine, entered):
-    stream = entered()
+def test_a_rest_ends_when_the_calls_stop_coming(machine, stream):
     machine.unary()
+    machine.used += 2.0
+    stream.give_way()
+    assert machine.rests == [0.05]
     machine.used += 2.0
     stream.give_way()
     assert machine.rests == [0.05]
 
 
-def test_fifty_milliseconds_after_the_last_call_streams_go_on(machine, entered):
-    stream = entered()
+def test_no_rest_is_longer_than_a_quarter_of_a_second(machine, stream, monkeypatch):
+    monkeypatch.setattr("flue_grpc.limits.GIVE_WAY_SECONDS", 10.0)
     machine.unary()
-    for later, count in ((0.049, 1), (0.002, 1)):
-        machine.now += later
-        machine.used += 0.001
-        stream.give_way()
-        assert len(machine.rests) == count
+    machine.used += 2.0
+    stream.give_way()
+    assert machine.rests == [0.25]
 
 
 @pytest.mark.parametrize("kind", [Kind.HEALTH, Kind.REFLECTION, Kind.FINITE, Kind.LIVE])
-def test_only_unary_calls_are_given_way(kind, machine, entered):
-    stream = entered()
+def test_only_unary_calls_are_given_way(kind, machine, stream, entered):
     entered(kind)
     machine.used += 1.0
     stream.give_way()
@@ -105,46 +154,57 @@ def test_only_unary_calls_are_given_way(kind, machine, entered):
 
 @pytest.mark.parametrize(("kind", "follow"), [(Kind.LIVE, False), (Kind.FINITE, True)])
 def test_a_live_stream_gives_no_way(kind, follow, machine, entered):
-    stream = entered(kind, follow)
+    stream = entered(kind, follow=follow)
+    entered()
+    entered()
     machine.unary()
     machine.used += 1.0
     stream.give_way()
     assert machine.rests == []
 
 
-def test_one_stream_rests_at_a_time():
-    resting, go_on, most = threading.Semaphore(0), threading.Event(), []
-    at_once = []
+def test_a_call_that_is_over_does_not_rest(machine, entered):
+    context = Context()
+    context.is_over = True
+    stream = entered(context=context)
+    entered()
+    machine.unary()
+    machine.used += 1.0
+    stream.give_way()
+    assert machine.rests == []
 
-    def sleep(seconds):
-        at_once.append(seconds)
-        most.append(len(at_once))
+
+def test_a_call_that_ends_ends_its_rest_and_no_other():
+    resting, ticks = threading.Semaphore(0), count()
+
+    def wait(over, seconds):
         resting.release()
-        assert go_on.wait(PATIENCE)
-        at_once.pop()
+        return over.wait(PATIENCE)
 
-    cpu = iter((0.0, 0.0, 1.0, 1.0, 1.0, 1.0))
-    courtesy = Courtesy(lambda: 0.0, sleep, lambda: next(cpu))
-    streams = [call(Kind.FINITE), call(Kind.FINITE)]
+    courtesy = Courtesy(lambda: 0.0, wait, lambda: next(ticks))
+    contexts = [Context(), Context()]
+    streams = [call(Kind.FINITE, context=context) for context in contexts]
     with ExitStack() as stack:
         for made in (*streams, call(Kind.UNARY)):
             stack.enter_context(courtesy.around(made))
         threads = [threading.Thread(target=stream.give_way) for stream in streams]
         for thread in threads:
             thread.start()
-        assert resting.acquire(timeout=PATIENCE)
-        go_on.set()
-        for thread in threads:
+        for _ in threads:
+            assert resting.acquire(timeout=PATIENCE)
+        for context, thread in zip(reversed(contexts), reversed(threads), strict=True):
+            assert thread.is_alive()
+            context.end()
             thread.join(PATIENCE)
-    assert most == [1, 1]
+            assert not thread.is_alive()
 
 
-def test_a_stream_gives_way_after_each_response():
-    given = []
+def test_a_stream_gives_way_before_each_response_but_the_first():
+    seen = []
 
     class Watching:
         def around(self, made):
-            made.give_way = lambda: given.append(made.sent_messages)
+            made.give_way = lambda: seen.append("rest")
             return ExitStack()
 
     def behaviour(request, context):
@@ -152,5 +212,5 @@ def test_a_stream_gives_way_after_each_response():
 
     method = Method("/s/M", Kind.FINITE, store_pb2.ListMessagesRequest.FromString, bytes)
     run = request_to_stream(method, behaviour, (Watching(),))
-    assert list(run(b"", None)) == [b"a", b"b", b"c"]
-    assert given == [1, 2, 3]
+    seen.extend(run(b"", None))
+    assert seen == [b"a", "rest", b"b", "rest", b"c"]

@@ -154,7 +154,8 @@ def _send(call: Call, responses: Any) -> Iterator[bytes]:  # noqa: ANN401  (a ge
     with closing(responses):
         for response in responses:
             data = call.encode(response)
+            if call.sent_messages > 1:
+                call.give_way()
             call.sending()
             yield data
             call.working()
-            call.give_way()

@@ -1,9 +1,10 @@
 """Finite streams that give way to unary calls (contract rule 5).
 
-A few streams at full speed and their clients keep every core busy, and a call between
-them waits for its turn. So while unary calls come in, all finite streams together make
-responses for a part of the time only; without such calls nothing rests. A live stream
-gives no way: what it sends is small, and late when it rests.
+Some streams at full speed and their clients keep every core busy, and a call between
+them waits for its turn. So while unary calls come in, streams that run beside each other
+rest after their work, each in proportion to its own: together they make responses for half
+of the time. A stream that is alone does not rest, nor does a live one, whose responses are
+small and would be late.
 """
 
 from __future__ import annotations
@@ -21,22 +22,25 @@ if TYPE_CHECKING:
 
     from flue_grpc.rpc.calls import Call
 
+    Wait = Callable[[threading.Event, float], bool]
+
 
 class Courtesy:
-    """Knows when a unary call came last, and lets one stream at a time rest for it."""
+    """Knows when a unary call came last, and how many finite streams run."""
 
     def __init__(
         self,
         clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
+        wait: Wait = threading.Event.wait,
         cpu_clock: Callable[[], float] = time.thread_time,
     ) -> None:
         """Take all times in seconds; ``cpu_clock`` tells what the calling thread has used."""
         self._clock = clock
-        self._sleep = sleep
+        self._wait = wait
         self._cpu_clock = cpu_clock
-        self._resting = threading.Lock()
         self._calm_from = 0.0
+        self._streams = 0
+        self._lock = threading.Lock()
 
     @contextmanager
     def around(self, call: Call) -> Iterator[None]:
@@ -44,29 +48,58 @@ class Courtesy:
         kind = call.kind
         if kind is Kind.UNARY:
             self._calm_from = self._clock() + limits.GIVE_WAY_SECONDS
-        elif kind is Kind.FINITE:
-            call.give_way = _Work(self._cpu_clock, self._rest).give_way
-        yield
+        if kind is not Kind.FINITE:
+            yield
+            return
+        self._count(1)
+        call.give_way = _Work(call, self._cpu_clock, self._rest).give_way
+        try:
+            yield
+        finally:
+            self._count(-1)
 
-    def _rest(self, seconds: float) -> None:
-        if self._clock() < self._calm_from:
-            with self._resting:
-                self._sleep(seconds)
+    def _count(self, change: int) -> None:
+        with self._lock:
+            self._streams += change
+
+    def _rest(self, used: float, over: threading.Event) -> None:
+        """Rest for ``used`` seconds of work, until the calls stop coming or ``over`` is set."""
+        streams = self._streams
+        if streams == 1:
+            return
+        left = min(limits.GIVE_WAY_FACTOR * used * streams, limits.GIVE_WAY_MAX_SECONDS)
+        while left > 0 and self._clock() < self._calm_from:
+            step = min(left, limits.GIVE_WAY_SECONDS)
+            if self._wait(over, step):
+                return
+            left -= step
 
 
 class _Work:
     """What a stream has done since it last gave way; its worker's thread alone uses it."""
 
-    __slots__ = ("_begun", "_cpu_clock", "_rest")
+    __slots__ = ("_begun", "_call", "_cpu_clock", "_over", "_rest")
 
-    def __init__(self, cpu_clock: Callable[[], float], rest: Callable[[float], None]) -> None:
+    def __init__(
+        self,
+        call: Call,
+        cpu_clock: Callable[[], float],
+        rest: Callable[[float, threading.Event], None],
+    ) -> None:
+        self._call = call
         self._cpu_clock = cpu_clock
         self._rest = rest
+        self._over: threading.Event | None = None
         self._begun = cpu_clock()
 
     def give_way(self) -> None:
-        """Rest if that was much, some times as long as it took."""
+        """Rest if enough was done for it; never once the call is over."""
         used = self._cpu_clock() - self._begun
-        if used >= limits.GIVE_WAY_AFTER_SECONDS:
-            self._rest(min(limits.GIVE_WAY_FACTOR * used, limits.GIVE_WAY_SECONDS))
-            self._begun = self._cpu_clock()
+        if used < limits.GIVE_WAY_AFTER_SECONDS:
+            return
+        if self._over is None:
+            self._over = threading.Event()
+            if not self._call.context.add_callback(self._over.set):
+                self._over.set()
+        self._rest(used, self._over)
+        self._begun = self._cpu_clock()
