@@ -70,7 +70,7 @@ def test_of_too_many_calls_without_a_request_the_oldest_is_dropped(server, wait_
     with pytest.raises(grpc.RpcError) as caught:
         list(silent[0][0])
     assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert server.runtime.workers.unread == 3
+    wait_until(lambda: server.runtime.workers.unread == 3)
     assert server.get("ok").session.id == "ok"
     for call, release in silent:
         call.cancel()
