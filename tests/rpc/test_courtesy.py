@@ -97,7 +97,7 @@ def test_a_stream_that_is_alone_never_rests(machine, entered):
     assert machine.rests == []
 
 
-def test_a_rest_is_twice_the_work_for_each_stream(machine, stream, entered):
+def test_a_rest_is_three_times_the_work_for_each_stream(machine, stream, entered):
     machine.unary()
     machine.used += 0.002
     stream.give_way()
@@ -105,7 +105,7 @@ def test_a_rest_is_twice_the_work_for_each_stream(machine, stream, entered):
     machine.unary()
     machine.used += 0.004
     stream.give_way()
-    assert machine.rests == pytest.approx([0.008, 0.024])
+    assert machine.rests == pytest.approx([0.012, 0.036])
 
 
 def test_streams_that_have_ended_count_no_more(machine, entered):
@@ -123,7 +123,7 @@ def test_little_work_adds_up_before_it_is_worth_a_rest(machine, stream):
     for _ in range(4):
         machine.used += 0.0001
         stream.give_way()
-    assert machine.rests == pytest.approx([0.0012])
+    assert machine.rests == pytest.approx([0.0018])
 
 
 def test_a_rest_ends_when_the_calls_stop_coming(machine, stream):

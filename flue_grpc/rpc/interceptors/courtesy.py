@@ -2,8 +2,8 @@
 
 Some streams at full speed and their clients keep every core busy, and a call between
 them waits for its turn. So while unary calls come in, streams that run beside each other
-rest after their work, each in proportion to its own: together they make responses for half
-of the time. A stream that is alone does not rest, nor does a live one, whose responses are
+rest after their work, each in proportion to its own: together they make responses for a
+third of the time. A stream that is alone does not rest, nor does a live one, whose responses are
 small and would be late.
 """
 
