@@ -85,7 +85,7 @@ class Ranking:
         """Return what ``best`` does, None where too many matches are near ties of the best."""
         score, number = self._sampled()
         for floor in _floors(score, number):
-            rows = self._near(floor, number >= RANKED_HALVES_SAMPLE)
+            rows = self._near(floor, number)
             if rows is None:
                 return None
             if (best := self._best_of(rows, floor, count)) is not None:
@@ -137,8 +137,11 @@ class Ranking:
         ((score, number),) = self._db.execute(query, bindings).fetchall()
         return cast("float", score), cast("int", number)
 
-    def _near(self, floor: float, is_long: bool) -> list[tuple[float, int]] | None:  # noqa: FBT001 - a fact, no switch
-        """Return all (score, row) up to ``floor``, in order; None when there are too many."""
+    def _near(self, floor: float, sampled: int) -> list[tuple[float, int]] | None:
+        """Return all (score, row) up to ``floor``, in order; None when there are too many.
+
+        ``sampled`` is how many matches the sample has: many are asked for in halves.
+        """
         query = (
             f"select {_SCORE}, {_ROW} {self._source()} and {_SCORE} <= :floor "
             f"and {_ROW} between :low and :high order by 1 limit :limit"
@@ -150,7 +153,7 @@ class Ranking:
             return cast("list[tuple[float, int]]", rows)
 
         middle = self._ordinals.middle << MESSAGE_BITS
-        if is_long:
+        if sampled >= RANKED_HALVES_SAMPLE:
             lower, upper = partial(ask, 0, middle - 1), partial(ask, middle, _LAST_ROW)
             rows = self._halves.both(self._db, lower, upper)
         else:

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from flue_grpc.commands.options import configuration_of
+from flue_grpc.commands.output import CANNOT, NOTHING
 from flue_grpc.errors import FlueError, NotFoundError, StartupError
 
-_NOT_THERE: Final = 1
-_FAILED: Final = 2
 _EXIT_CODES: Final = """\
 exit code: 0 done, 1 something was refused or is damaged, 2 it could not be done
 """
@@ -45,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise
     except FlueError as error:
         print(f"flue-grpc: {error}", file=sys.stderr)
-        return _NOT_THERE if isinstance(error, NotFoundError) else _FAILED
+        return NOTHING if isinstance(error, NotFoundError) else CANNOT
 
 
 def _add(

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from flue_grpc.client import Filter
 
 WHERE_TO_LOOK: Final = "`flue-grpc doctor` says where transcripts are looked for"
-_TOOLS: Final = ("claude", "codex", "pi")
 _AGO: Final = re.compile(r"(\d{1,6})([hdw])")
 _UNITS: Final = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
@@ -21,7 +20,9 @@ _UNITS: Final = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta
 def add_filters(parser: argparse.ArgumentParser) -> None:
     """Add the flags that choose sessions."""
     group = parser.add_argument_group("which sessions")
-    group.add_argument("--tool", action="append", default=[], choices=_TOOLS, help="of this tool")
+    group.add_argument(
+        "--tool", action="append", default=[], type=_tool, metavar="TOOL", help="such as claude"
+    )
     group.add_argument("--cwd", type=_directory, default="", help="of this working directory")
     group.add_argument(
         "--since", type=when, metavar="TIME", help="2026-03-01, a time, or 7d, 12h, 2w ago"
@@ -63,6 +64,16 @@ def local_zone(environment: dict[str, str] | os._Environ[str] = os.environ) -> s
         return "UTC"
     _, found, name = target.partition("/zoneinfo/")
     return name if found else "UTC"
+
+
+def _tool(name: str) -> str:
+    from flue_grpc.agentindex.adapters.registry import ADAPTERS
+
+    known = [adapter.tool for adapter in ADAPTERS]
+    if name not in known:
+        choices = ", ".join(map(repr, known))
+        raise argparse.ArgumentTypeError(f"invalid choice: {name!r} (choose from {choices})")
+    return name
 
 
 def _directory(text: str) -> str:

@@ -39,7 +39,8 @@ class Opened(msgspec.Struct, frozen=True):
 def inspect(path: Path, settings: StoreSettings) -> Contents:
     """Tell what the file at ``path`` holds, without changing it or creating anything.
 
-    A transaction that a crash cut off is undone, as SQLite does at every opening. Raises UnusableDatabaseError for anything but a missing file, an empty one
+    A transaction that a crash cut off is undone, as SQLite does at every opening.
+    Raises UnusableDatabaseError for anything but a missing file, an empty one
     or a database that this version can use; a newer one is refused with both
     versions named.
     """
