@@ -22,7 +22,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     """One server: ``address`` is ``unix:/path`` or ``host:port``.
 
     ``root_certificates`` (PEM) switches TLS on with that root instead of the
-    system's, ``certificate`` and ``private_key`` (PEM) are for mutual TLS.
+    system's, ``certificate`` and ``private_key`` (PEM) switch on mutual TLS.
     ``server_name`` is the name that the server's certificate must carry where
     it is not the host of ``address``.
     """
@@ -43,10 +43,12 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_secure(self) -> bool:
         """The connection is encrypted."""
-        return self.tls or self.root_certificates is not None
+        return self.tls or self.root_certificates is not None or self.certificate is not None
 
     def check(self) -> None:
         """Raise ConfigError for what can never work or would give a token away."""
+        if (self.certificate is None) != (self.private_key is None):
+            raise ConfigError("a client's certificate and its private key go together")
         if self.is_unix:
             _check_socket_path(self.address.removeprefix(_UNIX))
             return

@@ -41,10 +41,17 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--token-file", dest="bearer", type=Path, metavar="FILE", help="file with a bearer token"
     )
-    group.add_argument("--ca", type=Path, metavar="FILE", help="PEM root of the server; means TLS")
+    _add_tls(group)
     group.add_argument("--home", metavar="DIR", help="home whose transcripts are read")
     group.add_argument("--data-dir", metavar="DIR", help="directory of the Store")
     group.add_argument("--config", metavar="FILE", help="configuration file (TOML)")
+
+
+def _add_tls(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--tls", action="store_true", help="use TLS, with the system's roots")
+    group.add_argument("--ca", type=Path, metavar="FILE", help="PEM root of the server; means TLS")
+    group.add_argument("--cert", type=Path, metavar="FILE", help="PEM of your own for mutual TLS")
+    group.add_argument("--key", type=Path, metavar="FILE", help="PEM of its private key")
 
 
 @contextmanager
@@ -92,10 +99,17 @@ def target_of(arguments: argparse.Namespace) -> Target | None:
     from flue_grpc.client.target import Target, read_token
 
     if not arguments.server:
+        if arguments.tls or arguments.ca or arguments.cert or arguments.key:
+            raise ConfigError("--tls, --ca, --cert and --key go with --server")
         return _running(arguments)
-    token = read_token(arguments.bearer) if arguments.bearer else ""
-    roots = _read(arguments.ca) if arguments.ca else None
-    return Target(address=arguments.server, token=token, root_certificates=roots)
+    return Target(
+        address=arguments.server,
+        token=read_token(arguments.bearer) if arguments.bearer else "",
+        tls=arguments.tls,
+        root_certificates=_read(arguments.ca),
+        certificate=_read(arguments.cert),
+        private_key=_read(arguments.key),
+    )
 
 
 def _running(arguments: argparse.Namespace) -> Target | None:
@@ -113,7 +127,9 @@ def _running(arguments: argparse.Namespace) -> Target | None:
     return None
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path | None) -> bytes | None:
+    if path is None:
+        return None
     try:
         return path.read_bytes()
     except OSError as error:

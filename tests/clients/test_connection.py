@@ -7,6 +7,7 @@ import threading
 import time
 
 import pytest
+from cryptography import x509
 
 from flue_grpc.agentindex import sweeper
 from flue_grpc.cli import main
@@ -78,6 +79,21 @@ def test_tls_with_a_token_file(base, serving, marked, capfd, authority):
         assert listed(capfd, *flags) == (1, [], "")
 
 
+def test_mutual_tls_with_a_certificate_of_ones_own(base, serving, capfd, authority):
+    certificate, key = authority.server().write(base, "server")
+    mine, my_key = authority.issue("me", x509.DNSName("client.test")).write(base, "me")
+    (base / "ca.crt").write_bytes(authority.certificate)
+    trust = {"tls_client_ca": str(base / "ca.crt"), "tls_clients": ["client.test=full"]}
+    files = {"tls_cert": str(certificate), "tls_key": str(key)}
+    with serving("127.0.0.1:0", **files, **trust) as server:
+        flags = ["--server", str(server.addresses[0]), "--ca", str(base / "ca.crt")]
+        own = ["--cert", str(mine), "--key", str(my_key)]
+        assert main(["memory", "add", "by certificate", "--scope", "x", *flags, *own]) == 0
+        capfd.readouterr()
+        assert listed(capfd, *flags, *own) == (0, ["by certificate"], "")
+        assert listed(capfd, *flags)[0] == 2
+
+
 def test_a_home_that_was_named_is_read_whatever_runs(base, serving, home, capfd):
     with serving(f"unix:{base}/nobody/flue.sock", home=str(base / "another")):
         assert main(["sessions", "--home", str(home)]) == 0
@@ -98,6 +114,9 @@ def test_whoever_owns_the_index_is_asked(base, serving, home, capfd, monkeypatch
     [
         (["--server", "nonsense"], "neither unix:/path nor host:port"),
         (["--server", "127.0.0.1:1", "--ca", "/absent"], "/absent cannot be read"),
+        (["--server", "127.0.0.1:1", "--cert", "/dev/null"], "its private key go together"),
+        (["--ca", "/dev/null"], "--tls, --ca, --cert and --key go with --server"),
+        (["--tls"], "--tls, --ca, --cert and --key go with --server"),
         (["--server", "127.0.0.1:1", "--token-file", "/absent"], "cannot read the token file"),
     ],
 )

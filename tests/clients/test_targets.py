@@ -40,6 +40,15 @@ def test_a_token_leaves_this_machine_only_over_tls():
     Target(address="unix:/x", token="t").check()
 
 
+def test_a_certificate_means_tls_and_needs_its_key():
+    target = Target(address="192.0.2.1:7000", token="t", certificate=b"pem", private_key=b"pem")
+    target.check()
+    assert target.is_secure
+    for half in ({"certificate": b"pem"}, {"private_key": b"pem"}):
+        with pytest.raises(ConfigError, match="its private key go together"):
+            Target(address="127.0.0.1:7000", **half).check()
+
+
 def test_a_token_is_read_from_either_kind_of_file(tmp_path):
     file = tmp_path / "tokens"
     file.write_text("# comment\n\nfull abc-def default\nread other second\n")
