@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import ipaddress
+import signal
 import threading
 import time
 
@@ -17,6 +18,9 @@ from hypothesis import HealthCheck, settings
 # How busy the machine is decides no test.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+# A shell that starts us in the background has it ignored, and programs would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The threads of an index and a Store.
 OURS = {"file-events", "followers", "store-writer", "sweep"}

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import msgspec
@@ -19,12 +18,12 @@ from flue_grpc.agentindex.usage import UsageQuery
 from flue_grpc.agentindex.values import TokenUsage
 from flue_grpc.cancel import NEVER
 from tests.unit.agentindex.real_home import claude_answer, claude_prompt
+from tests.waiting import wait_until
 
 CORPUS = Path(__file__).resolve().parents[2].parent / "shared" / "corpus"
 MAKE_HOME = CORPUS / "make_home"
 pytestmark = pytest.mark.skipif(not MAKE_HOME.exists(), reason="no corpus beside the repository")
 
-PATIENCE = 60.0
 EVERYTHING = SnapshotFilter(include_subagents=True)
 GROUPS = [(), ("day",), ("model",), ("tool", "cwd"), ("session",), ("day", "model", "session")]
 
@@ -45,10 +44,7 @@ def home(tmp_path_factory):
 
 def swept(home, directory, **settings):
     index = AgentIndex.open(IndexSettings(str(home), directory, **settings))
-    until = time.monotonic() + PATIENCE
-    while index.building:
-        assert time.monotonic() < until, "the sweep never ended"
-        time.sleep(0.002)
+    wait_until(lambda: not index.building)
     return index
 
 
@@ -157,10 +153,7 @@ def test_a_home_that_grows_in_steps_ends_as_one_read_at_once(home, index, tmp_pa
                     whole.seek(start)
                     file.write(whole.read(end - start))
             growing.poke()
-            until = time.monotonic() + PATIENCE
-            while growing.building:
-                assert time.monotonic() < until, "the sweep never ended"
-                time.sleep(0.002)
+            wait_until(lambda: not growing.building)
         found = {(s.tool, s.id): bare(s) for s in listed(growing)}
         usage = growing.usage(UsageQuery(group_by=("day", "model", "session")), None, NEVER)
         rows = [placed.item for placed in usage.items]

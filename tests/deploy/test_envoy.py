@@ -22,6 +22,7 @@ from cryptography import x509
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from flue_grpc.security.roles import READ_METHODS
+from tests.waiting import wait_until
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "kubernetes"
 ENVOY = Path(sys.executable).parent / "envoy"
@@ -76,15 +77,14 @@ def admin(directory, path):
 
 def until(condition, what):
     """Poll a condition, which may raise OSError while it is not ready to be asked."""
-    end = time.monotonic() + 30
-    while time.monotonic() < end:
+
+    def asked():
         try:
-            if found := condition():
-                return found
+            return condition()
         except OSError:
-            pass
-        time.sleep(0.02)
-    pytest.fail(f"{what} did not happen within 30 s")
+            return None
+
+    return wait_until(asked, tell=lambda: f"{what} did not happen")
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ import pytest
 
 from flue.agentindex.v1 import agent_index_pb2
 from flue.store.v1 import store_pb2
-from tests.wire.conftest import Flue, wait_until
+from tests.waiting import wait_until
+from tests.wire.conftest import Flue
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "README.md").read_text()

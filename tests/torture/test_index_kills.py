@@ -27,7 +27,8 @@ from flue_grpc.cancel import NEVER
 from flue_grpc.listing import Placed
 from tests.torture.changing_home import ChangingHome
 from tests.torture.indexer import settings
-from tests.torture.victim import PATIENCE, until
+from tests.torture.victim import until
+from tests.waiting import wait_until
 
 QUERIES = ("alpha", "timeout token", '"beta gamma"', "lib*", "版本", "rust -sqlite", "second")
 GROUPINGS = ((), ("session",), ("day", "model"), ("tool", "cwd"))
@@ -88,10 +89,7 @@ def _compare(nursery, home, worker_bytes, fresh):
 def _answers(home, directory):
     """Everything that an index says of a home."""
     with AgentIndex.open(settings(home, directory, 1 << 40)) as index:
-        end = time.monotonic() + PATIENCE
-        while index.building or index.lags:
-            assert time.monotonic() < end
-            time.sleep(0.005)
+        wait_until(lambda: not (index.building or index.lags))
         everything = SnapshotFilter(include_subagents=True)
         answers = {"sessions": _items(index.snapshot(everything, None, NEVER).items)}
         for group_by in GROUPINGS:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import tempfile
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,19 +20,12 @@ from flue_grpc.rpc.interceptors.budgets import BudgetSizes
 from flue_grpc.rpc.interceptors.deadlines import Patiences
 from flue_grpc.rpc.runtime import Runtime, RuntimeSettings
 from flue_grpc.server import Server
+from tests.waiting import wait_until
 from tests.wire import homes
 from tests.wire.live import append
 from tests.wire.process import Process
 
 TIMEOUT = 20.0
-
-
-def wait_until(condition, seconds=TIMEOUT):
-    """Wait for a condition that other threads bring about."""
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "the condition never came true"
-        time.sleep(0.002)
 
 
 @pytest.fixture(name="wait_until")

@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import grpc
@@ -20,6 +20,7 @@ from flue.agentindex.v1 import agent_index_pb2_grpc
 from flue.store.v1 import store_pb2 as st
 from flue.store.v1 import store_pb2_grpc
 from flue_grpc import limits
+from tests.waiting import wait_until
 from tests.wire.security.process import running
 from tests.wire.security.test_http2 import DATA, HEADERS, PREFACE, SETTINGS, frame, headers, message
 
@@ -61,17 +62,24 @@ class Seen:
 
     def wait_until_left(self, before):
         """Wait until nothing is open but what was, and readers that are kept for the next."""
-        until = time.monotonic() + PATIENCE
         kept = {name: DATABASE_FILES for name in before if name.endswith(".db")}
-        while more := self.opened() - Counter(before | kept):
-            assert time.monotonic() < until, f"{dict(more)} open beside {dict(before)}"
-            time.sleep(0.01)
+        allowed = Counter(before | kept)
+        wait_until(lambda: self.opened() <= allowed, tell=lambda: self.opened() - allowed)
 
     def append(self, text):
         request = st.AppendMessageRequest(
             session_id="s", message=st.Message(role="user", content=text)
         )
         return self.store.AppendMessage(request, timeout=20).message.id
+
+    def lists_again(self):
+        """Whether a list finds a place, which others have to have lost."""
+        try:
+            return list(self.store.ListMessages(st.ListMessagesRequest(session_id="s")))
+        except grpc.RpcError as error:
+            if error.code() is not grpc.StatusCode.RESOURCE_EXHAUSTED:
+                raise
+            return []
 
     def connect(self):
         client = socket.socket(socket.AF_UNIX)
@@ -107,15 +115,13 @@ def call(path, body, settings=b""):
 
 def test_hundreds_of_readers_that_take_nothing_are_cut_off_and_leave_nothing(seen):
     before, count = seen.opened(), seen.descriptors()
-    clients = []
-    for _ in range(STALLED):
-        client = seen.connect()
-        client.sendall(call(LIST, list_request(), NO_WINDOW))
-        clients.append(client)
-    assert seen.append("meanwhile") == 51
-    assert seen.descriptors() >= count + STALLED
-    for client in clients:
-        client.close()
+    with ExitStack() as clients:
+        for _ in range(STALLED):
+            client = clients.enter_context(seen.connect())
+            client.sendall(call(LIST, list_request(), NO_WINDOW))
+        assert seen.append("meanwhile") == 51
+        wait_until(lambda: seen.descriptors() >= count + STALLED)
+        wait_until(seen.lists_again)
     seen.wait_until_left(before)
     assert seen.threads() < 100
     _is_well(seen)

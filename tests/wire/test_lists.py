@@ -23,7 +23,8 @@ MESSAGES = 130
 @pytest.fixture(scope="module")
 def product(tmp_path_factory):
     """One product with something in every list; each test leaves it as it was."""
-    from tests.wire.conftest import Flue, wait_until
+    from tests.waiting import wait_until
+    from tests.wire.conftest import Flue
 
     flue = Flue(tmp_path_factory.mktemp("f"))
     for number in range(SESSIONS):

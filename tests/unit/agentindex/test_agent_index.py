@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 
 import apsw
 import pytest
@@ -31,16 +30,10 @@ from tests.unit.agentindex.real_home import (
     session_id,
 )
 from tests.unit.agentindex.work import Work
+from tests.waiting import wait_until
 
 PATIENCE = 20.0
 CLAUDE, CODEX, PI = session_id(1), session_id(2), session_id(3)
-
-
-def wait_until(condition):
-    until = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < until, "the condition never came true"
-        time.sleep(0.001)
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import textwrap
 import threading
-import time
 
 import apsw
 import pytest
@@ -16,15 +15,7 @@ from flue_grpc.agentindex.index_file import SchemaPart
 from flue_grpc.errors import CancelledError
 from tests.unit.agentindex.logs import log
 from tests.unit.agentindex.test_usage import Shelf
-
-PATIENCE = 20.0
-
-
-def wait_until(condition):
-    until = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < until, "the condition never came true"
-        time.sleep(0.001)
+from tests.waiting import wait_until
 
 
 class Clock:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 
 from flue_grpc.agentindex.hit_filter import HitFilter
 from flue_grpc.agentindex.index import AgentIndex
@@ -16,8 +15,9 @@ from flue_grpc.agentindex.usage import UsageQuery
 from flue_grpc.cancel import NEVER
 from flue_grpc.listing import Placed
 from tests.unit.agentindex.real_home import RealHome, claude_answer, claude_prompt, session_id
+from tests.waiting import wait_until
 
-SESSIONS, ROUNDS, PATIENCE = 5, 40, 60.0
+SESSIONS, ROUNDS = 5, 40
 
 
 class World:
@@ -118,7 +118,4 @@ def test_answers_only_move_forward_while_transcripts_grow(tmp_path):
 
 
 def _settle(index):
-    until = time.monotonic() + PATIENCE
-    while index.building or index.lags:
-        assert time.monotonic() < until
-        time.sleep(0.002)
+    wait_until(lambda: not (index.building or index.lags))

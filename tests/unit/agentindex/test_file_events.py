@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 import watchfiles
@@ -18,15 +17,7 @@ from flue_grpc.agentindex import file_events
 from flue_grpc.agentindex.file_events import FileEvents, why_polling
 from flue_grpc.agentindex.followed_files import FollowedFiles
 from flue_grpc.agentindex.watched_folders import WatchedFolders, watched_folders
-
-PATIENCE = 20.0
-
-
-def wait_until(condition):
-    until = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < until, "the condition never came true"
-        time.sleep(0.001)
+from tests.waiting import wait_until
 
 
 class Ear:

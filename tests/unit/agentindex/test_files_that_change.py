@@ -6,7 +6,6 @@ Whatever is read then is of the old file or the new one, line by line, or a refu
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ from flue_grpc.cancel import NEVER
 from flue_grpc.errors import FlueError
 from flue_grpc.listing import Placed
 from tests.unit.agentindex.real_home import RealHome, claude_answer, claude_prompt, session_id
+from tests.waiting import wait_until
 
 ID = session_id(1)
 OLD = [claude_prompt(f"needle old {n} " + "x" * 9000, n % 60) for n in range(40)]
@@ -124,8 +124,7 @@ def index(home):
     settings = IndexSettings(str(home.path), home.directory, sweep_interval=1e9)
     with AgentIndex.open(settings) as opened:
         opened._events.stop()
-        while opened.building or opened.lags:
-            time.sleep(0.001)
+        wait_until(lambda: not (opened.building or opened.lags))
         yield opened
 
 
@@ -225,8 +224,7 @@ def test_a_file_that_changes_while_it_is_swept_ends_as_it_is(home, monkeypatch, 
 
 
 def _swept(index):
-    while index.building:
-        time.sleep(0.001)
+    wait_until(lambda: not index.building)
 
 
 def _summaries(index):

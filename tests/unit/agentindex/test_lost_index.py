@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from flue_grpc.agentindex.usage import UsageQuery
 from flue_grpc.cancel import NEVER
 from flue_grpc.listing import Placed
 from tests.unit.agentindex.real_home import RealHome, claude_answer, claude_prompt
+from tests.waiting import wait_until
 
 PATIENCE = 30.0
 
@@ -79,10 +79,8 @@ def items(steps):
 def settle(index):
     finished = index.sweeps.finished
     index.refresh_all()
-    until = time.monotonic() + PATIENCE
-    while index.sweeps.finished == finished or index.building or index.lags:
-        assert time.monotonic() < until
-        time.sleep(0.002)
+    wait_until(lambda: index.sweeps.finished > finished)
+    wait_until(lambda: not (index.building or index.lags))
 
 
 @pytest.mark.parametrize("harm", HARMS, ids=lambda harm: harm.__name__)
@@ -95,11 +93,7 @@ def test_an_index_file_that_is_lost_in_use_is_made_anew(home, harm):
         path = index_path(home.directory, str(home.path))
         harm(path)
         home.claude(9, claude_prompt("another needle"), claude_answer())
-        until = time.monotonic() + PATIENCE
-        settle(index)
-        while answers(index) != (4, 4, 8):
-            assert time.monotonic() < until
-            settle(index)
+        wait_until(lambda: settle(index) or answers(index) == (4, 4, 8))
     with AgentIndex.open(
         IndexSettings(str(home.path), home.directory, sweep_interval=1e9)
     ) as index:

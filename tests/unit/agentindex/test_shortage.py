@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from contextlib import closing
 
 import pytest
@@ -18,6 +17,7 @@ from flue_grpc.agentindex.worker_messages import WorkerOrder, WorkerReport
 from flue_grpc.cancel import NEVER
 from flue_grpc.errors import FlueError
 from tests.unit.agentindex.real_home import RealHome, claude_answer, claude_prompt, session_id
+from tests.waiting import wait_until
 
 SHORTAGES = [errno.EMFILE, errno.ENFILE, errno.ENOMEM]
 each_shortage = pytest.mark.parametrize("number", SHORTAGES, ids=errno.errorcode.get)
@@ -64,20 +64,14 @@ class Shortage:
 def _swept(index):
     finished = index.sweeps.finished
     index.refresh_all()
-    until = time.monotonic() + 20
-    while index.building or index.sweeps.finished == finished:
-        assert time.monotonic() < until
-        time.sleep(0.001)
+    wait_until(lambda: index.sweeps.finished > finished and not index.building)
 
 
 def _tried(index, shortage):
     """Let a sweep meet the shortage and end."""
     failed = shortage.failed
     index.refresh_all()
-    until = time.monotonic() + 20
-    while shortage.failed == failed or index.building:
-        assert time.monotonic() < until
-        time.sleep(0.001)
+    wait_until(lambda: shortage.failed > failed and not index.building)
 
 
 def _sessions(index):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
@@ -13,15 +12,9 @@ from flue_grpc.agentindex.index_file import open_index_file
 from flue_grpc.agentindex.settings import IndexSettings
 from flue_grpc.agentindex.sweeper import Sweeper
 from tests.unit.agentindex.logs import Home, Logs, log
+from tests.waiting import wait_until
 
 PATIENCE = 20.0
-
-
-def wait_until(condition):
-    until = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < until, "the condition never came true"
-        time.sleep(0.001)
 
 
 class Clock:

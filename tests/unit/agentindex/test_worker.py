@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,15 +21,9 @@ from flue_grpc.agentindex.index_file import open_index_file
 from flue_grpc.agentindex.settings import IndexSettings
 from flue_grpc.agentindex.sweeper import Sweeper
 from tests.unit.agentindex.real_home import RealHome, claude_answer, claude_prompt, session_id
+from tests.waiting import wait_until
 
 PATIENCE = 30.0
-
-
-def wait_until(condition):
-    until = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < until, "the condition never came true"
-        time.sleep(0.002)
 
 
 class Bench:

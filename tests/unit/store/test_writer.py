@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import apsw
 import pytest
@@ -23,6 +22,7 @@ from flue_grpc.errors import (
 from flue_grpc.store import messages, sessions
 from flue_grpc.store.connections import open_writer
 from flue_grpc.store.values import DEFAULT_SETTINGS, Draft
+from tests.waiting import wait_until
 
 
 def append(content, session_id="s1"):
@@ -56,8 +56,8 @@ class Held:
         thread.start()
         self._threads.append(thread)
         # Queued in the order of the calls, so that results are certain.
-        while name != "hold" and self.writer._queue.qsize() == before:
-            time.sleep(0)
+        if name != "hold":
+            wait_until(lambda: self.writer._queue.qsize() > before)
 
     def __exit__(self, *_):
         self._release.set()
@@ -195,8 +195,7 @@ def test_closing_finishes_what_waits(store, session_id, path):
             held.submit(number, append(str(number)))
         closer = threading.Thread(target=store.close)
         closer.start()
-        while not store._database.writer._is_closed:
-            time.sleep(0)
+        wait_until(lambda: store._database.writer._is_closed)
         with pytest.raises(DrainingError):
             store.append_message(session_id, Draft("user", "too late"))
     closer.join()
@@ -281,10 +280,7 @@ def test_the_log_is_folded_in_when_nothing_comes_for_a_while(path, monkeypatch):
     opened = Store.open(path)
     opened.create_session("s", "t")
     checkpoints = opened._database.writer._checkpoints
-    deadline = time.monotonic() + 10
-    while checkpoints.is_due_when_idle:
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+    wait_until(lambda: not checkpoints.is_due_when_idle)
     # The database file alone has it all now.
     alone = path.with_name("alone.db")
     alone.write_bytes(path.read_bytes())

@@ -10,12 +10,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from tests.waiting import wait_until
 
 PROGRAM = Path(sys.executable).with_name("flue-grpc")
 PATIENCE = 30.0
@@ -121,11 +122,10 @@ class Product:
 
     def logged(self, *texts):
         """Wait until the log holds all texts, and return it: calls are logged after their end."""
-        end = time.monotonic() + PATIENCE
-        while not all(text in (log := self.log.read_text()) for text in texts):
-            assert time.monotonic() < end, log
-            time.sleep(0.005)
-        return log
+        wait_until(
+            lambda: all(text in self.log.read_text() for text in texts), tell=self.log.read_text
+        )
+        return self.log.read_text()
 
     def stop(self):
         """Drain as an operator does, and return the exit code."""
