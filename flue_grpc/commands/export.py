@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from flue_grpc.commands import database
 from flue_grpc.commands.connection import add_connection, reporting, transcripts
 from flue_grpc.commands.naming import find
-from flue_grpc.commands.output import (
-    CANNOT,
-    EXIT_CODES,
-    NOTHING,
-    OK,
-    complain,
-)
+from flue_grpc.commands.output import CANNOT, EXIT_CODES, NOTHING, OK, complain
+from flue_grpc.commands.output_file import output_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import TextIO
 
     from flue.agentindex.v1 import agent_index_pb2 as pb
     from flue_grpc.client import Client
@@ -71,8 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
         return CANNOT
     if arguments.transcript:
         return _export_transcript(arguments)
-    with _redirected(arguments.output):
-        return database.run(arguments)
+    return database.run(arguments)
 
 
 def _export_transcript(arguments: argparse.Namespace) -> int:
@@ -80,9 +71,9 @@ def _export_transcript(arguments: argparse.Namespace) -> int:
         summary = find(client, arguments.transcript)
         if summary is None:
             return NOTHING
-        with _opened(arguments.output) as file:
+        with output_file(arguments.output) as file:
             for piece in _writer(arguments.format)(summary, _messages(client, summary)):
-                file.write(piece)
+                file.write(piece.encode())
     return OK
 
 
@@ -116,26 +107,3 @@ def _whole(client: Client, summary: pb.Summary, message: pb.Message, revision: s
         )
         message.truncated = False
     return message
-
-
-@contextmanager
-def _opened(path: Path | None) -> Iterator[TextIO]:
-    if path is None:
-        # Documents are UTF-8 whatever the locale says.
-        with open(sys.stdout.fileno(), "w", encoding="utf-8", closefd=False) as file:
-            yield file
-        return
-    with path.open("w", encoding="utf-8") as file:
-        yield file
-
-
-@contextmanager
-def _redirected(path: Path | None) -> Iterator[None]:
-    """Let what writes to standard output write to a file."""
-    if path is None:
-        yield
-        return
-    from contextlib import redirect_stdout
-
-    with path.open("w", encoding="utf-8") as file, redirect_stdout(file):
-        yield

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import msgspec
 
 from flue_grpc import limits
+from flue_grpc.commands.output_file import output_file
 from flue_grpc.errors import UnusableDatabaseError
 from flue_grpc.render.amounts import counted
 from flue_grpc.render.safe import for_line
@@ -70,9 +71,9 @@ def _export(args: Namespace, settings: Settings) -> int:
     _refuse_without_store(path, store)
     readers = Readers(lambda: open_beside(path, store), Health())
     try:
-        for part in export_sessions(readers, WRITERS[args.format], args.session):
-            sys.stdout.buffer.write(part)
-        sys.stdout.buffer.flush()
+        with output_file(args.output) as file:
+            for part in export_sessions(readers, WRITERS[args.format], args.session):
+                file.write(part)
     finally:
         readers.close()
     return _OK

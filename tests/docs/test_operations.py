@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from flue_grpc.commands.connection import add_connection
 from flue_grpc.observability.instruments import CALL_INSTRUMENTS, PRODUCT_INSTRUMENTS
 from flue_grpc.observability.prometheus import prometheus_name
 from flue_grpc.settings import all_settings
@@ -69,11 +71,18 @@ def test_every_metric_is_explained():
         assert f"`{prometheus_name(instrument)}{suffix}`" in TEXT
 
 
+def flags_of_clients():
+    """The flags by which a command finds its server, spelled like settings."""
+    parser = argparse.ArgumentParser()
+    add_connection(parser)
+    return {action.option_strings[0][2:].replace("-", "_") for action in parser._actions}
+
+
 def test_every_setting_that_is_named_exists():
     known = all_settings()
     flags = {flag.replace("-", "_") for flag in re.findall(r"`--([a-z-]+)[^`]*`", TEXT)}
     keys = set(re.findall(r"^([a-z_]+) = ", TEXT, re.MULTILINE))
-    assert flags | keys <= known.keys() | {"role", "config"}
+    assert flags | keys <= known.keys() | flags_of_clients() | {"role"}
 
 
 def test_every_file_that_is_named_exists():
