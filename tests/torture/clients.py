@@ -20,9 +20,9 @@ LOST = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 
 @dataclass
 class Known:
-    """What a client knows to be stored: texts by session, memory by id."""
+    """What a client knows to be stored: messages, as id and text, by session; memory by id."""
 
-    sessions: dict[str, list[str]] = field(default_factory=dict)
+    sessions: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     memory: dict[int, str] = field(default_factory=dict)
 
 
@@ -112,7 +112,11 @@ class Client:
             message=pb.Message(role="user", content=text),
             request_id=self._id(),
         )
-        return "AppendMessage", request, lambda known, _: known.sessions[name].append(text)
+
+        def apply(known, answer):
+            known.sessions[name].append((answer.message.id, text))
+
+        return "AppendMessage", request, apply
 
     def _batch(self):
         name, texts = self._session(), [f"{self._text()}.{n}" for n in range(4)]
@@ -121,7 +125,12 @@ class Client:
             messages=[pb.Message(role="assistant", content=text) for text in texts],
             request_id=self._id(),
         )
-        return "AppendMessages", request, lambda known, _: known.sessions[name].extend(texts)
+
+        def apply(known, answer):
+            ids = [message.id for message in answer.messages]
+            known.sessions[name].extend(zip(ids, texts, strict=True))
+
+        return "AppendMessages", request, apply
 
     def _remember(self):
         text = self._text()
@@ -149,7 +158,7 @@ def stored(store, client):
     """Read what the server has of a client."""
     sessions = {
         session.id: [
-            message.content
+            (message.id, message.content)
             for response in store.ListMessages(pb.ListMessagesRequest(session_id=session.id))
             for message in response.messages
         ]
@@ -168,7 +177,8 @@ def stored(store, client):
 def settle(store, client):
     """Check what a crash has left of a client, then send the call in doubt again.
 
-    It must be there whole or not at all; sent again it must be there once.
+    It must be there whole or not at all; sent again it must be there once, and under the
+    ids that the answer to the repeat gives.
     """
     found, doubt = stored(store, client), client.doubt
     client.doubt = None

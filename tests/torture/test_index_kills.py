@@ -1,16 +1,21 @@
 """Kill the index and its worker at random moments, while the home changes (behaviour B4).
 
+Every second kill falls in the middle of a transaction, of the sweep or of the RANKED build.
+
 Whatever was under way, summaries or RANKED rows, the next life ends with what an index
 says that has just read the whole home for the first time.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
 import time
+from collections import Counter
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 
 import apsw
@@ -26,34 +31,68 @@ from flue_grpc.agentindex.usage import UsageQuery
 from flue_grpc.cancel import NEVER
 from flue_grpc.listing import Placed
 from tests.torture.changing_home import ChangingHome
-from tests.torture.indexer import settings
+from tests.torture.doom import Doom
+from tests.torture.indexer import NO_WORKER, WORKER_BYTES, settings
 from tests.torture.victim import until
 from tests.waiting import wait_until
 
 QUERIES = ("alpha", "timeout token", '"beta gamma"', "lib*", "版本", "rust -sqlite", "second")
 GROUPINGS = ((), ("session",), ("day", "model"), ("tool", "cwd"))
 CHECK_EVERY = 20
+# The kind of transaction that a kill cuts off, and which process it falls on.
+ON_THREADS = (("sweep", "index"), ("ranked", "index"))
+MOMENTS = (("sweep", "worker"), ("ranked", "worker"), *ON_THREADS)
 
 
-@pytest.mark.parametrize("worker_bytes", [60_000, 1 << 40], ids=["worker", "thread"])
+@pytest.mark.parametrize("worker_bytes", [WORKER_BYTES, NO_WORKER], ids=["worker", "thread"])
 def test_a_killed_index_ends_like_a_fresh_one(directory, nursery, kills, seed, worker_bytes):
     dice = random.Random(seed)
     home = ChangingHome(directory, seed)
     home.fill(60)
-    turns = max(4, kills // 4)
-    workers_killed = 0
+    moments = MOMENTS if worker_bytes < NO_WORKER else ON_THREADS
+    turns = max(2 * len(moments), kills // 4)
+    fallen = Counter()
     for turn in range(turns):
         for _ in range(dice.randint(1, 12)):
             home.change()
-        life = _index(nursery, home, worker_bytes, "killed")
-        until(time.monotonic() + dice.expovariate(1 / 0.06))
-        if dice.random() < 0.3:
-            workers_killed += _kill_worker(life.pid)
-        assert life.kill() == -9
+        if turn % 2:
+            moment = moments[turn // 2 % len(moments)]
+            _doom(nursery, home, worker_bytes, moment, dice)
+            fallen[moment] += 1
+        else:
+            life = _index(nursery, home, worker_bytes, "killed")
+            until(time.monotonic() + dice.expovariate(1 / 0.06))
+            if dice.random() < 0.3:
+                fallen["worker", "anywhere"] += _kill_worker(life.pid)
+            assert life.kill() == -9
         if turn % CHECK_EVERY == 0:
             _compare(nursery, home, worker_bytes, directory / f"fresh-{turn}")
     _compare(nursery, home, worker_bytes, directory / "fresh")
-    assert workers_killed == 0 or worker_bytes < 1 << 40
+    assert all(fallen[moment] >= turns // 2 // len(moments) for moment in moments)
+
+
+def _doom(nursery, home, worker_bytes, moment, dice):
+    """Kill in the middle of a transaction, and after a worker the index as well."""
+    kind, victim = moment
+    home.fill(3)
+    # Their marks lie where the home does, outside of what is read.
+    mark = home.path.parent / "doom"
+    mark.unlink(missing_ok=True)
+    doom = Doom(kind, victim, dice.randint(1, 3), str(mark))
+    outside = 0 if worker_bytes < NO_WORKER else worker_bytes
+    life = nursery.run(
+        "tests.torture.indexer:doomed",
+        str(home.path),
+        str(home.directory),
+        str(outside),
+        json.dumps(asdict(doom)),
+    )
+    wait_until(mark.exists)
+    if victim == "worker":
+        until(time.monotonic() + dice.expovariate(1 / 0.06))
+        life.kill()
+    assert life.wait() == -9
+    assert mark.read_text().startswith(f"{kind} {victim}\n")
 
 
 def _index(nursery, home, worker_bytes, end):
@@ -88,7 +127,7 @@ def _compare(nursery, home, worker_bytes, fresh):
 
 def _answers(home, directory):
     """Everything that an index says of a home."""
-    with AgentIndex.open(settings(home, directory, 1 << 40)) as index:
+    with AgentIndex.open(settings(home, directory, NO_WORKER)) as index:
         wait_until(lambda: not (index.building or index.lags))
         everything = SnapshotFilter(include_subagents=True)
         answers = {"sessions": _items(index.snapshot(everything, None, NEVER).items)}

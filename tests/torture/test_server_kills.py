@@ -67,11 +67,12 @@ def _check_index(victim):
 
 def _find_some(victim, client):
     """Find the latest texts by their first word, which no other text has."""
-    for texts in client.known.sessions.values():
-        for text in texts[-3:]:
+    for messages in client.known.sessions.values():
+        for number, text in messages[-3:]:
             request = pb.SearchMessagesRequest(query=text.split()[0], limit=10)
             results = [r for each in victim.store.SearchMessages(request) for r in each.results]
-            assert text in [result.message.content for result in results]
+            found = [(result.message.id, result.message.content) for result in results]
+            assert (number, text) in found
 
 
 class _Copy:
@@ -80,7 +81,7 @@ class _Copy:
     def __init__(self, victim, clients):
         self._path = victim.directory / f"backup-{victim.lives}"
         self._before = [
-            (client, {name: list(texts) for name, texts in list(client.known.sessions.items())})
+            (client, {name: list(stored) for name, stored in list(client.known.sessions.items())})
             for client in clients
         ]
         self._error = None
@@ -100,10 +101,11 @@ class _Copy:
         assert check(self._path, StoreSettings()).is_sound
         with closing(Store.open(self._path)) as copy:
             for client, sessions in self._before:
-                for name, texts in sessions.items():
+                for name, stored in sessions.items():
                     if not _may_be_gone(client, name):
-                        there = [placed.item.content for placed in copy.list_messages(name)]
-                        assert there[: len(texts)] == texts
+                        listed = [placed.item for placed in copy.list_messages(name)]
+                        there = [(message.id, message.content) for message in listed]
+                        assert there[: len(stored)] == stored
         self._path.unlink()
 
 
