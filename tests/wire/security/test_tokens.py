@@ -16,9 +16,11 @@ from grpc_status import rpc_status
 
 from flue_grpc.security.roles import READ_METHODS, Role
 from flue_grpc.security.token_edit import add_token, remove_token
+from tests.waiting import wait_until
 from tests.wire.security.contract_calls import RPCS, everything_said, prepare
 from tests.wire.security.process import is_serving, running
 
+REFUSED = "UNAUTHENTICATED"
 BY_NAME = {rpc.name: rpc for rpc in RPCS}
 
 
@@ -139,11 +141,15 @@ def test_the_token_file_is_private(product):
 
 
 def test_the_log_names_the_caller_and_never_a_token(product, channel):
-    token = product.token()
+    token, wrong = product.token(), "guess-guess-guess-guess-guess"
     prepare_with(channel, token)
+    rpc = BY_NAME["ListSessions"]
+    before = product.log.read_text().count(REFUSED)
+    assert refused(rpc, channel, **bearing(wrong))[0] == "UNAUTHENTICATED"
+    wait_until(lambda: product.log.read_text().count(REFUSED) > before, tell=product.log.read_text)
     lines = product.logged("principal=default")
     assert token not in lines
-    assert "wrong-wrong" not in lines
+    assert wrong not in lines
 
 
 def prepare_with(channel, token):
