@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from flue_grpc.config import load
+from tests.tools import grpcurl
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = (ROOT / "docs" / "clients.md").read_text("utf-8")
@@ -75,11 +75,7 @@ def test_the_python_lines(runtime):
 
 
 def test_the_tools_by_reflection(runtime):
-    if shutil.which("go") is None and not os.environ.get("CI"):
-        pytest.skip("go is not installed, and grpcurl is built with it")
-    install = [ROOT / "scripts" / "grpcurl"]
-    grpcurl = subprocess.run(install, check=True, capture_output=True, text=True).stdout.strip()
-    path = f"{Path(grpcurl).parent}:{Path(sys.executable).parent}:{runtime['PATH']}"
+    path = f"{grpcurl().parent}:{Path(sys.executable).parent}:{runtime['PATH']}"
     commands = re.split(r"\n(?=buf)", CALLS)
     names = []
     for command in commands:

@@ -6,7 +6,6 @@ import functools
 import os
 import re
 import shlex
-import shutil
 import signal
 import socket
 import subprocess
@@ -17,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from flue_grpc.client import connect
+from tests.tools import tool
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -34,29 +34,20 @@ def run(command, directory=ROOT, **environment):
     ).stdout  # fmt: skip
 
 
-def toolchain(name):
-    found = shutil.which(name)
-    if found is None:
-        if os.environ.get("CI"):
-            pytest.fail(f"{name} is not installed, and CI runs every example")
-        pytest.skip(f"{name} is not installed")
-    return found
-
-
 def built_go():
     output = ROOT / ".cache" / "examples" / "go"
-    run([toolchain("go"), "build", "-o", f"{output}/", "./list", "./search", "./follow"],
+    run([tool("go"), "build", "-o", f"{output}/", "./list", "./search", "./follow"],
         EXAMPLES / "go")  # fmt: skip
     return {name: [str(output / name)] for name in ("list", "search", "follow")}
 
 
 @functools.cache
 def built_typescript():
-    npm, package = toolchain("npm"), EXAMPLES / "typescript"
+    npm, package = tool("npm"), EXAMPLES / "typescript"
     if not (package / "node_modules/typescript").is_dir():
         run([npm, "ci", "--no-audit", "--no-fund", "--loglevel=error"], package)
     run([npm, "run", "--silent", "build"], package)
-    return toolchain("node"), package / "dist"
+    return tool("node"), package / "dist"
 
 
 @functools.cache
@@ -306,7 +297,7 @@ def first_line_of(command, directory, **environment):
 @pytest.mark.parametrize("language", ["python", "go", "typescript"])
 def test_the_commands_of_the_readme_work_as_pasted(language, ready):
     if language != "python":
-        toolchain({"go": "go", "typescript": "npm"}[language])
+        tool({"go": "go", "typescript": "npm"}[language])
     first, *lines = shell_lines(EXAMPLES / language / "README.md")
     assert first == "make serve"
     address = f"unix:{ready}"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import threading
 from html.parser import HTMLParser
@@ -14,6 +12,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from flue.agentindex.v1 import agent_index_pb2 as pb
 from flue_grpc.render.html import to_html
+from tests.tools import tool
 
 FLAGS = (
     "--headless",
@@ -36,12 +35,7 @@ ELEMENTS = {
 
 @pytest.fixture
 def chromium():
-    found = shutil.which("chromium")
-    if found is None:
-        if os.environ.get("CI"):
-            pytest.fail("chromium is not installed, and CI looks at the page")
-        pytest.skip("chromium is not installed")
-    return found
+    return tool("chromium")
 
 
 @pytest.fixture

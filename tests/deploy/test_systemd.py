@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,13 +12,10 @@ from pathlib import Path
 import pytest
 
 from flue_grpc.limits import DRAIN_SECONDS
+from tests.tools import tool
 
 UNITS = Path(__file__).parents[2] / "deploy" / "systemd"
 NAMES = ["flue-grpc.service", "flue-grpc@.service"]
-
-needs_systemd = pytest.mark.skipif(
-    shutil.which("systemd-analyze") is None, reason="needs systemd-analyze"
-)
 
 
 def settings(name):
@@ -30,11 +26,14 @@ def settings(name):
 def analyze(tmp_path, *argv):
     environment = os.environ | {"XDG_RUNTIME_DIR": str(tmp_path), "HOME": str(tmp_path)}
     return subprocess.run(
-        ["systemd-analyze", *argv], env=environment, capture_output=True, text=True, check=False
+        [tool("systemd-analyze"), *argv],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
-@needs_systemd
 @pytest.mark.parametrize(
     ("name", "scope"), [("flue-grpc.service", "--user"), ("flue-grpc@.service", "--system")]
 )
@@ -46,7 +45,6 @@ def test_systemd_finds_no_fault_with_a_unit(tmp_path, name, scope):
     assert (done.returncode, name in done.stderr) == (0, False), done.stderr
 
 
-@needs_systemd
 def test_the_system_unit_is_hardened(tmp_path):
     """systemd's own exposure level, in tenths; 0 is nothing exposed, 96 a bare unit."""
     unit = UNITS / "flue-grpc@.service"

@@ -1,13 +1,9 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
-import sys
 import threading
 from contextlib import suppress
-from pathlib import Path
 
 import grpc
 import pytest
@@ -19,6 +15,7 @@ from flue.store.v1 import store_pb2
 from flue_grpc import limits
 from flue_grpc.commands.serve import example_lines
 from flue_grpc.rpc.reflection import NAMES
+from tests import tools
 from tests.wire import homes
 
 SERVICES = [
@@ -27,8 +24,6 @@ SERVICES = [
     "grpc.health.v1.Health",
     "grpc.reflection.v1alpha.ServerReflection",
 ]
-ROOT = Path(__file__).parents[2]
-TOOLS = Path(sys.executable).parent
 
 
 def ask(flue, name, *requests):
@@ -91,13 +86,12 @@ def test_every_method_of_the_contract_is_served(flue, module_and_service):
         assert ended.details() != "Method not found!"
 
 
-@pytest.mark.skipif(not (TOOLS / "buf").exists(), reason="buf is not installed")
 def test_the_line_for_buf_that_the_server_prints_works(flue):
     homes.write_session(flue.home, 0)
     flue.swept()
     _, line = example_lines(flue.server.addresses[0])
     shown = subprocess.run(
-        line.replace("buf ", f"{TOOLS}/buf ", 1),
+        line.replace("buf ", f"{tools.packaged('buf')} ", 1),
         shell=True,
         capture_output=True,
         text=True,
@@ -108,18 +102,12 @@ def test_the_line_for_buf_that_the_server_prints_works(flue):
     assert json.loads(shown.stdout)["summaries"][0]["title"] == "question 0"
 
 
-@pytest.mark.skipif(
-    shutil.which("go") is None and not os.environ.get("CI"),
-    reason="go is not installed, and grpcurl is built with it",
-)
 def test_the_line_for_grpcurl_that_the_server_prints_works(flue):
-    install = [ROOT / "scripts" / "grpcurl"]
-    grpcurl = subprocess.run(install, check=True, capture_output=True, text=True).stdout.strip()
     homes.write_session(flue.home, 0)
     flue.swept()
     line, _ = example_lines(flue.server.addresses[0])
     shown = subprocess.run(
-        line.replace("grpcurl ", f"{grpcurl} ", 1),
+        line.replace("grpcurl ", f"{tools.grpcurl()} ", 1),
         shell=True,
         capture_output=True,
         text=True,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import tools
 from tests.wire.process import Process
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,13 +43,9 @@ def buf(socket, method):
 
 
 def grpcurl(socket, method):
-    built = sorted(ROOT.glob(".cache/tools/grpcurl-*/grpcurl"))
-    found = shutil.which("grpcurl") or next(reversed(built), None)
-    if found is None:
-        pytest.skip("grpcurl is not installed; `make conformance` builds it")
     # With its descriptors it spells names as protobuf JSON does.
     options = ["-plaintext", "-protoset", ROOT / "generated/flue.binpb", "-d", "@"]
-    return [found, *options, f"unix:{socket}", f"{STORE}/{method}"]
+    return [tools.grpcurl(), *options, f"unix:{socket}", f"{STORE}/{method}"]
 
 
 def documents(text):
@@ -168,13 +164,11 @@ def found(pages):
 
 
 def shell(path):
-    if shutil.which("sqlite3") is None:
-        pytest.skip("there is no sqlite3 shell")
     statements = (
         "PRAGMA integrity_check; SELECT title FROM sessions WHERE id = 'a talk';"
         "SELECT group_concat(role, '|') FROM (SELECT role FROM messages ORDER BY id);"
     )
     done = subprocess.run(
-        ["sqlite3", str(path), statements], capture_output=True, text=True, check=True
+        [tools.tool("sqlite3"), str(path), statements], capture_output=True, text=True, check=True
     )
     return done.stdout.splitlines()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -17,6 +16,7 @@ from flue_grpc.agentindex import file_events
 from flue_grpc.agentindex.file_events import FileEvents, why_polling
 from flue_grpc.agentindex.followed_files import FollowedFiles
 from flue_grpc.agentindex.watched_folders import WatchedFolders, watched_folders
+from tests.tools import tool
 from tests.waiting import wait_until
 
 
@@ -300,14 +300,13 @@ events.stop()
 """
 
 
-@pytest.mark.skipif(shutil.which("unshare") is None, reason="unshare is not installed")
 def test_the_kernels_limit_of_watches_leads_to_polling(base):
     for number in range(10):
         (base / f"d{number}").mkdir()
     script = 'echo 5 > /proc/sys/user/max_inotify_watches && exec "$0" -c "$1" "$2"'
     program = [sys.executable, SCARCE, str(base)]
     run = subprocess.run(
-        ["unshare", "--user", "--map-root-user", "sh", "-c", script, *program],
+        [tool("unshare"), "--user", "--map-root-user", "sh", "-c", script, *program],
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     if run.returncode and "polling" not in run.stdout:
