@@ -23,13 +23,15 @@ sys.path[:0] = [str(ROOT), str(ROOT / "generated" / "python"), str(Path(__file__
 from load import RECEIVE, Load  # noqa: E402 - beside this file
 from others import Others  # noqa: E402 - beside this file
 from process import Process  # noqa: E402 - beside this file
-from verdict import judge  # noqa: E402 - beside this file
+from verdict import judge, judge_kept  # noqa: E402 - beside this file
 
 from flue.store.v1 import store_pb2, store_pb2_grpc  # noqa: E402 - found by the path above
 from tests.torture.changing_home import ChangingHome  # noqa: E402 - found by the path above
 
 SAMPLE_SECONDS = 2.0
 CHANGE_SECONDS = 0.1
+FRESH_SECONDS = 90.0  # of a life that begins, to know what a process holds of its data
+TELL_SECONDS = 300.0
 
 
 def main():
@@ -58,7 +60,9 @@ def soak(base, seconds, lives):
     changing = threading.Thread(target=change, args=(home, ending))
     load = Load(process.address, base / "home")
     others = Others(process.address, lambda: ids(base / "home"))
-    say(f"clients: python, {', '.join(others.languages)}")
+    say(f"clients: {', '.join(['python', *others.languages])}")
+    if missing := others.missing:
+        say(f"without {', '.join(missing)}: what builds it is not installed")
     faults = []
     process.start()
     changing.start()
@@ -66,11 +70,13 @@ def soak(base, seconds, lives):
     others.start()
     try:
         for life in range(1, lives + 1):
-            lines, wrong = judge(life, live(process, load, seconds / lives))
-            say("\n".join(lines))
-            faults += wrong
+            samples = live(process, load, seconds / lives)
             process.end(signal.SIGTERM if life % 2 else signal.SIGKILL)
             process.start()
+            fresh = live(process, load, min(FRESH_SECONDS, seconds / lives))
+            for lines, wrong in (judge(life, samples), judge_kept(life, samples, fresh)):
+                say("\n".join(lines))
+                faults += wrong
     finally:
         ending.set()
         changing.join()
@@ -83,11 +89,14 @@ def soak(base, seconds, lives):
 
 
 def live(process, load, seconds):
-    samples, start = [], time.monotonic()
+    samples, start, told = [], time.monotonic(), 0.0
     load.take_times()
     while (at := time.monotonic() - start) < seconds:
         time.sleep(SAMPLE_SECONDS)
-        samples.append(process.sample(at, load.take_times()))
+        samples.append(sample := process.sample(at, load.take_times()))
+        if at - told >= TELL_SECONDS:
+            told = at
+            say(f"{at / 60:.0f} min: {sample.memory:.0f} MiB, {sample.threads} threads")
     return samples
 
 

@@ -54,6 +54,11 @@ class Others:
         self.complaints = []
 
     @property
+    def missing(self):
+        """Name the languages of the examples that cannot run here."""
+        return sorted({"go", "connect", "grpc-js"} - self._commands.keys())
+
+    @property
     def languages(self):
         return sorted(self._commands)
 

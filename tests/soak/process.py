@@ -13,7 +13,10 @@ WAL_NAME = "store.db-wal"
 
 @dataclass(frozen=True)
 class Sample:
-    """What the process holds at one moment; memory and files in MiB."""
+    """What the process holds at one moment; memory and files in MiB.
+
+    Descriptors are those of no database: SQLite keeps some of its own for later.
+    """
 
     at: float
     memory: float
@@ -65,12 +68,19 @@ class Process:
         return Sample(
             at,
             pages * 4096 / 2**20,
-            sum(1 for _ in (proc / "fd").iterdir()),
+            sum(1 for each in (proc / "fd").iterdir() if not _is_database(each)),
             threads,
             _size(self.data / WAL_NAME),
             sum(map(_size, (self.data / "agents").glob("*.db-wal"))),
             latencies,
         )
+
+
+def _is_database(descriptor):
+    try:
+        return ".db" in str(descriptor.readlink())
+    except OSError:
+        return True  # it came and went
 
 
 def _size(path):

@@ -6,8 +6,9 @@ from statistics import median, quantiles
 
 MEMORY_GROWTH = 0.15  # of what it held once it was warm; homes and databases grow meanwhile
 MEMORY_FLOOR = 24.0  # MiB: growth below it is no growth
-DESCRIPTORS = 64  # beyond what it held once it was warm: calls come and go
-THREADS = 320  # 256 + 32 + 32 of the budgets and the few of our own would be the most
+KEPT = 12.0  # MiB: beyond what a new process holds of the same data
+DESCRIPTORS = 24  # beyond what it held once it was warm: calls come and go
+THREADS = 16  # likewise
 WAL = 72.0  # MiB: JOURNAL_BYTES and what is written before a checkpoint
 DRIFT = 2.0  # of the median, beyond that of a call that touches no data
 DRIFT_FLOOR = 5.0  # milliseconds
@@ -15,8 +16,7 @@ DRIFT_FLOOR = 5.0  # milliseconds
 
 def judge(life, samples):
     """Return lines that describe a life, and those of them that are faults."""
-    warm = samples[len(samples) // 4 :]
-    early, late = warm[: len(warm) // 3], warm[-(len(warm) // 3) :]
+    early, late = _thirds(samples)
     lines, faults = [], []
 
     def tell(what, before, after, is_fault):
@@ -32,7 +32,7 @@ def judge(life, samples):
     files = [median(s.descriptors for s in part) for part in (early, late)]
     tell("descriptors", *files, files[1] > files[0] + DESCRIPTORS)
     threads = [median(s.threads for s in part) for part in (early, late)]
-    tell("threads", *threads, threads[1] > THREADS)
+    tell("threads", *threads, threads[1] > threads[0] + THREADS)
     for name in ("wal", "index_wal"):
         most = [max(getattr(s, name) for s in part) for part in (early, late)]
         tell(f"{name} MiB", *most, most[1] > WAL)
@@ -45,6 +45,19 @@ def judge(life, samples):
         tell(rpc, *middle, middle[1] > max(DRIFT_FLOOR, DRIFT * pace * middle[0]))
         tell(f"{rpc} p99", _p99(before), _p99(after), is_fault=False)
     return lines, faults
+
+
+def judge_kept(life, samples, of_next):
+    """Hold the end of a life against the next one, which begins with the same data."""
+    before, after = (median(s.memory for s in part) for part in (_thirds(samples)[1], of_next))
+    line = f"life {life}: memory MiB at its end {before:10.2f}, after a restart {after:10.2f}"
+    return [line], [line] if before - after > KEPT else []
+
+
+def _thirds(samples):
+    """Return the early and the late part of what is measured once the server is warm."""
+    warm = samples[len(samples) // 4 :]
+    return warm[: len(warm) // 3], warm[-(len(warm) // 3) :]
 
 
 def _pace(early, late):
