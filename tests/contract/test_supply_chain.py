@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import shutil
+import socket
 import subprocess
 import sys
+import threading
 import tomllib
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -76,3 +82,71 @@ def test_the_audit_covers_the_whole_lock():
     )
     applicable = [r for r in LOCK if r.marker is None or r.marker.evaluate()]
     assert f"would have audited {len(applicable)} packages" in done.stderr
+
+
+FAULT = {
+    "id": "PYSEC-0000-1",
+    "summary": "a fault",
+    "aliases": [],
+    "affected": [{"package": {"name": LOCK[0].name, "ecosystem": "PyPI"}, "ranges": []}],
+}
+
+
+@pytest.fixture
+def advisories():
+    """A database of advisories on this machine, which answers with ``answer``."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(200 if server.answer is not None else 500)
+            self.end_headers()
+            self.wfile.write(json.dumps(server.answer).encode())
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def audit(directory, port):
+    """Run the script on a lock of one line, asking an address of this machine."""
+    (directory / "scripts").mkdir()
+    script = Path(shutil.copy(ROOT / "scripts" / "audit", directory / "scripts"))
+    (directory / "requirements-dev.lock").write_text(f"{LOCK[0]}\n")
+    (directory / ".venv").symlink_to(ROOT / ".venv")
+    place = ["--vulnerability-service", "osv", "--osv-url", f"http://127.0.0.1:{port}/"]
+    return subprocess.run(
+        [script, *place, "--cache-dir", directory / "cache"],
+        env={**os.environ, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "told"),
+    [
+        ({}, 0, "No known vulnerabilities found"),
+        ({"vulns": [FAULT]}, 1, "PYSEC-0000-1"),
+        (None, 1, ""),
+    ],
+    ids=["nothing known", "a fault", "no answer"],
+)
+def test_the_audit_fails_on_a_fault_and_without_an_answer(tmp_path, advisories, answer, code, told):
+    advisories.answer = answer
+    done = audit(tmp_path, advisories.server_port)
+    assert done.returncode == code, done.stderr
+    assert told in done.stdout + done.stderr
+
+
+def test_the_audit_fails_when_there_is_nobody_to_ask(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    assert audit(tmp_path, port).returncode == 1

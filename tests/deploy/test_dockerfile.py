@@ -283,11 +283,29 @@ def test_the_image_runs_as_nobody_and_stops_by_sigterm(steps):
     assert last["ENTRYPOINT"].argv == ["flue-grpc"]
 
 
+def test_the_line_to_run_it_takes_everything_away(steps):
+    text = (ROOT / "docs" / "operations.md").read_text().replace("\\\n", " ")
+    (line,) = re.findall(r"^docker run (.*)$", text, re.MULTILINE)
+    flags = f" {' '.join(line.split())} "
+    for flag in ("--read-only", "--cap-drop ALL", "--security-opt no-new-privileges"):
+        assert f" {flag} " in flags
+    assert " --network none " in flags
+    mounts = dict(re.findall(r"-v \S+:(/\S+?)(:ro)? ", flags))
+    volumes = next(step for step in stages(steps)[-1] if step.name == "VOLUME")
+    # What is mounted to be written is what the image declares, and the home is only read.
+    assert {path for path, mode in mounts.items() if not mode} == set(volumes.argv)
+    assert all(path.startswith("/home/agent/.") for path, mode in mounts.items() if mode)
+    assert "--cap-add" not in flags
+    assert "--privileged" not in flags
+
+
 @needs_namespaces
 def test_the_image_holds_the_wheel_and_no_sources(image):
     upper = image.paths["upper"]
     assert (upper / "opt/flue-grpc/bin/flue-grpc").exists()
-    assert not (upper / "src").exists()
+    program = upper / "opt/flue-grpc"
+    brought = [p for p in upper.rglob("*") if p.is_file() and program not in p.parents]
+    assert brought == []
     assert not list(upper.glob("opt/flue-grpc/lib/python*/site-packages/pip"))
     packages = {p.name for p in upper.glob("opt/flue-grpc/lib/python*/site-packages/*")}
     assert {"flue", "flue_grpc", "grpc", "apsw", "prometheus_client"} <= packages
@@ -305,6 +323,8 @@ def test_the_container_serves_with_a_read_only_root_and_drains(image, steps, con
     last = {step.name: step for step in stages(steps)[-1]}
     health = inside(container, image, last["HEALTHCHECK"].argv)
     assert health.returncode == 0, health.stderr
+    refused = inside(container, image, ["sh", "-c", "touch /opt/flue-grpc/new"])
+    assert "Read-only file system" in refused.stderr
     container.send_signal(getattr(signal, last["STOPSIGNAL"].words[0]))
     assert container.wait(timeout=30) == 0
     assert {path.stat().st_uid for path in (outside / "data").rglob("*")} == {USER}

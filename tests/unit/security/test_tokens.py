@@ -4,6 +4,7 @@ import ast
 import hmac
 import inspect
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -218,11 +219,55 @@ def test_every_token_is_compared_in_constant_time_whichever_matches(monkeypatch)
         assert [len(left) + len(right) for left, right in compared] == [64] * 5
 
 
-def test_a_token_is_compared_nowhere_else():
-    """The set of tokens is only ever walked whole: no dict, no ``in``, no ``==``."""
+def test_the_set_of_tokens_is_only_ever_walked_whole():
     tree = ast.parse(inspect.cleandoc("\n" + inspect.getsource(TokenSet.identify)))
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.Compare | ast.Break)]
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.Subscript)]
+
+
+SECRET = re.compile(r"token|presented|digest|secret|bearer|credential", re.IGNORECASE)
+BY_VALUE = ast.Eq | ast.NotEq | ast.In | ast.NotIn
+LOOKING = {"get", "index", "count", "find", "startswith", "endswith", "setdefault", "pop"}
+
+
+def finds_by_value(node):
+    """Say whether code compares or looks up something whose name is that of a secret."""
+    if isinstance(node, ast.Compare):
+        return any(isinstance(op, BY_VALUE) for op in node.ops)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.attr in LOOKING
+    return isinstance(node, ast.Subscript | ast.match_case)
+
+
+def comparisons(source):
+    """Every comparison, look-up and match of what may be a secret, as it is written."""
+    return {
+        ast.unparse(node)
+        for node in ast.walk(ast.parse(source))
+        if finds_by_value(node) and SECRET.search(ast.unparse(node))
+    }
+
+
+def test_a_token_is_compared_nowhere_else():
+    """In all that knows of tokens there are names that are compared, and types, and no more."""
+    found = set()
+    for module in Path(tokens.__file__).parent.glob("*.py"):
+        found |= comparisons(module.read_text())
+    assert found == {"token.principal.name == name", "list[Token]", "tuple[Token, ...]"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "token == given",
+        "presented in known",
+        "known[presented]",
+        "known.get(digest(given))",
+        "given.startswith(token)",
+    ],
+)
+def test_another_comparison_would_be_seen(line):
+    assert comparisons(line) == {line}
 
 
 def test_the_token_itself_is_not_kept_and_does_not_print(path, problems):
