@@ -12,10 +12,10 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from flue_grpc.agentindex import index_rows, ranked_index, sweep_worker
+from flue_grpc.agentindex import index_rows, ranked_fill, sweep_worker
 
-# What is called within a transaction of each kind, before its commit.
-STEPS = {"sweep": (index_rows, "write_draft"), "ranked": (ranked_index, "save_part")}
+# What is called within a transaction of each kind, and leaves it half done.
+STEPS = {"sweep": (index_rows, "write_tables"), "ranked": (ranked_fill.Writer, "_write_rows")}
 
 
 @dataclass(frozen=True)
@@ -32,22 +32,23 @@ class Doom:
 
     def lie_in_wait(self):
         """Let it fall in this process, or from this worker on the index that started it."""
-        module, name = STEPS[self.kind]
-        plain = getattr(module, name)
+        owner, name = STEPS[self.kind]
+        plain = getattr(owner, name)
         is_worker = __name__ == "__main__"
         victim = os.getppid() if is_worker and self.victim == "index" else os.getpid()
         calls = 0
 
-        def deadly(db, *arguments):
+        def deadly(first, *arguments):
             nonlocal calls
-            plain(db, *arguments)
+            done = plain(first, *arguments)
             calls += 1
-            if calls == self.call and db.in_transaction:
+            if calls == self.call and getattr(first, "db", first).in_transaction:
                 with Path(self.mark).open("a") as mark:
                     mark.write(f"{self.kind} {self.victim}\n")
                 os.kill(victim, signal.SIGKILL)
+            return done
 
-        setattr(module, name, deadly)
+        setattr(owner, name, deadly)
 
     def await_in_worker(self, directory):
         """Let it fall in the workers that this process starts; ``directory`` is for a file."""

@@ -10,6 +10,7 @@ from threading import Event
 from flue_grpc.agentindex.index import AgentIndex
 from flue_grpc.agentindex.settings import IndexSettings
 from tests.torture.doom import Doom
+from tests.waiting import wait_until
 
 # Far below what the homes of the tests hold: the work leaves the process often.
 WORKER_BYTES = 60_000
@@ -42,10 +43,13 @@ def doomed(arguments):
 
 
 def _index(chosen, until):
-    waiting = Event()
     with AgentIndex.open(chosen) as index:
         sys.stdout.write("open\n")
         sys.stdout.flush()
-        while until == "killed" or index.building or index.lags:
+        if until == "done":
+            wait_until(lambda: index.poke() or not (index.building or index.lags))
+            return
+        waiting = Event()
+        while True:
             index.poke()
             waiting.wait(0.01)
