@@ -13,9 +13,20 @@ import pytest
 from tests.torture.nursery import Nursery
 
 
+KILLS = int(os.environ.get("FLUE_KILLS", "200"))
+SECONDS_A_KILL = 6  # many times what one takes: it ends a test that hangs, and no other
+
+
+def pytest_collection_modifyitems(items):
+    """Give a test as much time as its kills may take, beyond the limit that all have."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(600 + SECONDS_A_KILL * KILLS))
+
+
 @pytest.fixture(scope="session")
 def kills():
-    return int(os.environ.get("FLUE_KILLS", "200"))
+    return KILLS
 
 
 @pytest.fixture(scope="session")
