@@ -12,7 +12,6 @@ import pytest
 
 from tests.torture.nursery import Nursery
 
-
 KILLS = int(os.environ.get("FLUE_KILLS", "200"))
 SECONDS_A_KILL = 6  # many times what one takes: it ends a test that hangs, and no other
 
