@@ -12,8 +12,8 @@ from flue_grpc.agentindex.prefilter import derive
 from flue_grpc.agentindex.scanner import Scanned, candidate_lines
 from flue_grpc.agentindex.transcript_file import TranscriptFile
 from flue_grpc.agentindex.values import Hit
-from flue_grpc.errors import EmptyQueryError, QueryTooLongError
 from flue_grpc.text.casefold import fold_text
+from flue_grpc.text.query import parse_literal
 from flue_grpc.text.snippets import literal_snippet
 
 if TYPE_CHECKING:
@@ -63,13 +63,9 @@ class Needle:
     def __init__(self, query: str, wanted: HitFilter) -> None:
         """Trim and fold ``query``.
 
-        Raises EmptyQueryError when it is blank, QueryTooLongError above QUERY_BYTES.
+        Raises as ``parse_literal`` does.
         """
-        if len(query.encode()) > limits.QUERY_BYTES:
-            raise QueryTooLongError("the query is longer than 8 KiB", "query")
-        self._folded = fold_text(query.strip())
-        if not self._folded:
-            raise EmptyQueryError("the query has nothing to search for", "query")
+        self._folded = fold_text(parse_literal(query))
         self._prefilter = derive(self._folded)
         self._matcher = matcher_for(self._prefilter)
         self._wanted = wanted

@@ -106,8 +106,9 @@ def test_a_blank_query_is_refused_at_once(library, query):
 
 def test_a_query_has_at_most_8_kib(library):
     library.search("é" * 4096)
-    with pytest.raises(QueryTooLongError):
+    with pytest.raises(QueryTooLongError) as caught:
         library.search("é" * 4096 + "x")
+    assert caught.value.metadata == {"limit": "8192"}
 
 
 def test_filters_narrow_the_sessions(library):
