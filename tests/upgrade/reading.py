@@ -20,6 +20,7 @@ from flue_grpc.store.store import Store
 from flue_grpc.store.values import Draft, EntryDraft, MemoryQuery, MessageQuery, ToolCall
 
 KEPT = Path(__file__).parents[1] / "fixtures" / "upgrade"
+VERSIONS = sorted(path.name for path in KEPT.iterdir())
 QUERIES = ("timeout", "数据库", "don't", "cafe")
 CALL = ToolCall("call_1", "function", "read", '{"path": "a.py"}', (("index", "0"),))
 DRAFTS = (
@@ -71,6 +72,11 @@ def say(store):
         },
     }
     return msgspec.json.decode(msgspec.json.encode(said))
+
+
+def said(version):
+    """What the Store of that version said of its database."""
+    return json.loads((KEPT / version / "said.json").read_text(encoding="utf-8"))
 
 
 def _query(query):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from contextlib import closing
 
@@ -21,9 +20,8 @@ from flue_grpc.store.migrations import CURRENT_VERSION
 from flue_grpc.store.store import Store
 from flue_grpc.store.values import Draft, MessageQuery, StoreSettings
 from tests.unit.agentindex.real_home import RealHome
-from tests.upgrade.reading import KEPT, say
+from tests.upgrade.reading import KEPT, VERSIONS, said, say
 
-VERSIONS = sorted(path.name for path in KEPT.iterdir())
 each_version = pytest.mark.parametrize("version", VERSIONS)
 
 
@@ -32,14 +30,6 @@ def database(tmp_path, version):
     data = tmp_path / "data"
     data.mkdir(mode=0o700)
     return shutil.copy(KEPT / version / "store.db", data / "store.db")
-
-
-def said(version):
-    return json.loads((KEPT / version / "said.json").read_text(encoding="utf-8"))
-
-
-def test_there_is_a_database_of_the_first_version():
-    assert "v0.1.0" in VERSIONS
 
 
 @each_version
