@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -165,7 +166,7 @@ class Catalog:
         """Take in parsed files and drop vanished paths, then tell who watches."""
         parsed, dropped = tuple(entries), tuple(vanished)
         self.changes.publish(self._apply(parsed, dropped, {}))
-        self.followed.wake((*(entry.path for entry in parsed), *dropped))
+        self.followed.wake((*self._rivals_of(parsed), *dropped))
 
     def _apply(
         self, entries: Iterable[Entry], vanished: Iterable[str], stamps: dict[int, int]
@@ -185,6 +186,12 @@ class Catalog:
             self._order.replace(_listed(before), _listed(after))
             self._view = None
             return changed
+
+    def _rivals_of(self, entries: Iterable[Entry]) -> list[str]:
+        """Name these files and all with the same ids: who follows one may have to leave it."""
+        with self._lock:
+            rivals = (self._rivals.get(key, ()) for key in filter(None, map(_key, entries)))
+            return [entry.path for entry in chain(entries, *rivals)]
 
     def _forget(self, path: str) -> SessionKey | None:
         entry = self._entries.pop(path, None)

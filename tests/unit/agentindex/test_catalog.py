@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Event
+
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -164,6 +166,25 @@ class TestDuplicates:
         assert len(catalog.view().sessions) == 1
         catalog.apply([], [winner.path])
         assert catalog.get(("logs", "x")).entry is loser
+
+    def test_who_follows_the_one_learns_of_the_other(self, catalog):
+        old, new = (
+            entry("a", path="/logs/old", mtime=1),
+            entry("a", tid=2, path="/logs/new", mtime=2),
+        )
+        catalog.apply([old, entry("b", tid=3, path="/logs/b")])
+        woken, other = Event(), Event()
+        with (
+            catalog.followed.following("/logs/old", woken),
+            catalog.followed.following("/logs/b", other),
+        ):
+            catalog.apply([new])
+            assert woken.is_set()
+            assert catalog.get(("logs", "a")).entry is new
+            woken.clear()
+            catalog.apply([], ["/logs/old"])
+            assert woken.is_set()
+            assert not other.is_set()
 
 
 class TestSubagents:
