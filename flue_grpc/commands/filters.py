@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from flue_grpc.client import Filter
 
 WHERE_TO_LOOK: Final = "`flue-grpc doctor` says where transcripts are looked for"
@@ -21,7 +23,12 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     """Add the flags that choose sessions."""
     group = parser.add_argument_group("which sessions")
     group.add_argument(
-        "--tool", action="append", default=[], type=_tool, metavar="TOOL", help="such as claude"
+        "--tool",
+        action="append",
+        default=[],
+        choices=_KnownTools(),
+        metavar="TOOL",
+        help="such as claude",
     )
     group.add_argument("--cwd", type=_directory, default="", help="of this working directory")
     group.add_argument(
@@ -66,14 +73,16 @@ def local_zone(environment: dict[str, str] | os._Environ[str] = os.environ) -> s
     return name if found else "UTC"
 
 
-def _tool(name: str) -> str:
-    from flue_grpc.agentindex.adapters.registry import ADAPTERS
+class _KnownTools:
+    """The tools of the registry, which is imported when somebody asks for them."""
 
-    known = [adapter.tool for adapter in ADAPTERS]
-    if name not in known:
-        choices = ", ".join(map(repr, known))
-        raise argparse.ArgumentTypeError(f"invalid choice: {name!r} (choose from {choices})")
-    return name
+    def __iter__(self) -> Iterator[str]:
+        from flue_grpc.agentindex.adapters.registry import ADAPTERS
+
+        return (adapter.tool for adapter in ADAPTERS)
+
+    def __contains__(self, name: str) -> bool:
+        return name in tuple(self)
 
 
 def _directory(text: str) -> str:
