@@ -30,6 +30,7 @@ from flue_grpc.private_files import (
     make_private_directory,
     tighten,
 )
+from flue_grpc.transactions import transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -237,7 +238,7 @@ def _fill(path: Path, schema: str, index_format: str) -> None:
         connection.execute("pragma journal_mode = wal")
         # An empty file that a power cut spoils is made anew at the next start.
         connection.execute("pragma synchronous = off")
-        with connection:
+        with transaction(connection):
             connection.execute(schema)
             connection.execute("insert into format values(?)", (index_format,))
     finally:

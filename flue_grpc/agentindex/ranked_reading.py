@@ -12,6 +12,7 @@ from flue_grpc import limits
 from flue_grpc.agentindex.ranked_index import load_state
 from flue_grpc.cancel import NEVER
 from flue_grpc.errors import CancelledError
+from flue_grpc.transactions import transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,7 +30,7 @@ def one_moment(db: apsw.Connection, cancel: Cancel = NEVER) -> Iterator[None]:
     """Let what is read be of one moment, and stop when ``cancel`` says so."""
     db.set_progress_handler(cancel.is_cancelled, limits.SQL_PROGRESS_STEPS)
     try:
-        with db:
+        with transaction(db):
             yield
     except apsw.InterruptError as error:
         cancel.check()

@@ -15,6 +15,7 @@ from flue_grpc.store.copying import copy_database
 from flue_grpc.store.images import decode_images
 from flue_grpc.store.text_index import MEMORY_INDEX, MESSAGE_INDEX
 from flue_grpc.store.values import MAX_TIME, MIN_TIME
+from flue_grpc.transactions import transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +42,7 @@ def adopt(connection: apsw.Connection, now: int) -> None:
     connection.pragma("foreign_keys", value=False)
     connection.pragma("legacy_alter_table", value=True)
     try:
-        with connection:
+        with transaction(connection):
             _rewrite(connection, now)
     finally:
         connection.pragma("legacy_alter_table", value=False)

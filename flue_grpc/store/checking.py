@@ -12,6 +12,7 @@ from flue_grpc.errors import UnusableDatabaseError
 from flue_grpc.store import opening
 from flue_grpc.store.connections import first_value, open_beside
 from flue_grpc.store.text_index import INDEXES
+from flue_grpc.transactions import transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,7 +78,7 @@ def check(path: Path, settings: StoreSettings) -> Checked:
 def repair(connection: apsw.Connection) -> None:
     """Drop both search indexes and fill them anew from the rows."""
     for index in INDEXES:
-        with connection:
+        with transaction(connection):
             index.refill(connection)
 
 

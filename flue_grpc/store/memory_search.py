@@ -10,6 +10,7 @@ from flue_grpc.store import memory, ranked
 from flue_grpc.store.connections import first_row, first_value
 from flue_grpc.store.ranked import SearchCursor
 from flue_grpc.store.text_index import MEMORY_INDEX
+from flue_grpc.transactions import transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,7 +43,7 @@ def search_memory(
     planned = ranked.plan(query.query)
     if planned is None:
         return
-    with readers.reading(cancel) as connection, connection:
+    with readers.reading(cancel) as connection, transaction(connection):
         moment = after.moment if after is not None else _now(connection)
         bindings = (moment, memory.scopes_text(query.scopes))
         search = ranked.Search(_SEARCH, bindings, _CONTENT, cancel)

@@ -16,6 +16,7 @@ from flue_grpc.store.sessions import IS_SUBAGENT, is_subagent
 from flue_grpc.store.text_index import MESSAGE_INDEX
 from flue_grpc.store.values import Message, SearchResult
 from flue_grpc.text.ranking import Scored
+from flue_grpc.transactions import transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,7 +57,7 @@ def search_messages(
     planned = ranked.plan(query.query)
     if planned is None:
         return
-    with readers.reading(cancel) as connection, connection:
+    with readers.reading(cancel) as connection, transaction(connection):
         moment = after.moment if after is not None else _last_id(connection)
         search = _search(query, moment, cancel)
         matches, count = ranked.matches(connection, planned, search, limit, after)
@@ -104,7 +105,7 @@ def _page(
     connection: apsw.Connection, query: MessageQuery, matches: Sequence[Scored]
 ) -> tuple[list[tuple[int, SearchResult]], int]:
     """Load the first of ``matches`` with their places from 1; say how many were taken."""
-    with connection:
+    with transaction(connection):
         loaded, taken = _load(connection, query, matches)
         windows = _windows(connection, [each.match.id for each in loaded], query.window)
     return [(each.place, _result(each, windows.get(each.match.id, ()))) for each in loaded], taken

@@ -19,6 +19,7 @@ from flue_grpc.store.connections import (
 )
 from flue_grpc.store.migrations import CURRENT_VERSION, Contents
 from flue_grpc.store.text_index import INDEXES
+from flue_grpc.transactions import transaction
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,7 +122,7 @@ def _prepare(path: Path, connection: apsw.Connection, settings: StoreSettings, n
         _LOG.info("adopting the database of the Go original")
         adoption.adopt(connection, now())
     elif contents.version < CURRENT_VERSION:
-        with connection:
+        with transaction(connection):
             migrations.migrate(connection, contents.version, now())
     _complete_indexes(connection)
     return False
@@ -140,7 +141,7 @@ def _complete_indexes(connection: apsw.Connection) -> None:
     for index in INDEXES:
         if not index.is_complete(connection):
             _LOG.warning("filling the search index %s anew", index.name)
-            with connection:
+            with transaction(connection):
                 index.refill(connection)
 
 

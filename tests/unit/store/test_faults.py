@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from contextlib import suppress
 from time import sleep
 
 import apsw
@@ -13,7 +14,7 @@ from flue_grpc.errors import (
     UnusableDatabaseError,
 )
 from flue_grpc.store.store import Store
-from flue_grpc.store.values import Draft, EntryDraft, MessageQuery, StoreSettings
+from flue_grpc.store.values import Draft, EntryDraft, MemoryQuery, MessageQuery, StoreSettings
 
 from .faults import READ, SYNC, WRITE, Fault, FaultyVFS, full, io_error
 
@@ -102,15 +103,35 @@ def test_a_failed_write_of_the_log_is_rolled_back_and_then_over(
     assert contents(items, faulty) == ["before", "after"]
 
 
-def test_a_failed_read_is_an_error_of_that_read(path, vfs, faulty, items, monkeypatch):
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda store: store.list_messages("s1"),
+        lambda store: store.list_sessions("all"),
+        lambda store: store.search_messages(MessageQuery("before")),
+        lambda store: store.scope_memory("_global"),
+        lambda store: store.search_memory(MemoryQuery("kept", ("_global",))),
+    ],
+    ids=["messages", "sessions", "search", "memory", "memory-search"],
+)
+def test_a_failed_read_is_an_error_of_that_read(path, vfs, faulty, items, read):
+    faulty.write_memory_entry(EntryDraft("_global", "kept"))
     faulty.close()
-    again = Store.open(path, StoreSettings(vfs=vfs.name))
-    vfs.faults = [Fault("read", "", io_error(READ), times=1000)]
-    with pytest.raises(DatabaseIoError):
-        contents(items, again)
-    vfs.faults = []
-    assert (again.state, contents(items, again)) == ("serving", ["before"])
-    again.close()
+    failed = 0
+    for at in range(1, 40):
+        again = Store.open(path, StoreSettings(vfs=vfs.name))
+        vfs.faults = [Fault("read", "", io_error(READ), at)]
+        try:
+            assert len(items(read(again))) == 1
+        except DatabaseIoError:
+            failed += 1
+        assert vfs.faults[0].happened == (failed == at)
+        vfs.faults = []
+        assert (again.state, len(items(read(again)))) == ("serving", 1)
+        again.close()
+        if failed < at:
+            break
+    assert 0 < failed < 39
 
 
 def test_a_checkpoint_that_cannot_sync_the_database_stops_writes(
@@ -156,29 +177,79 @@ def test_faults_while_opening_are_told_in_words(path, vfs):
     Store.open(path, StoreSettings(vfs=vfs.name)).close()
 
 
-def test_every_answered_write_survives_faults_at_every_place(path, vfs, items):
-    """Fail the n-th write or sync, for each n, and compare what was answered with what is there."""
-    for number in range(1, 60):
-        here = path.parent / str(number) / "store.db"
-        opened = Store.open(here, StoreSettings(vfs=vfs.name))
-        opened.create_session("s1", "t")
-        opened._database.writer._checkpoints._next = 4
-        kinds = (("write", "-wal", WRITE), ("sync", "-wal", SYNC), ("write", "", WRITE))
-        operation, suffix, code = kinds[number % 3]
-        is_torn = number % 2 == 1
-        vfs.faults = [Fault(operation, suffix, io_error(code), at=number // 6 + 1, is_torn=is_torn)]
-        answered, unanswered = [], set()
-        for place in range(6):
-            content = f"message {place} " * 200
-            try:
-                opened.append_message("s1", Draft("user", content))
-                answered.append(content)
-            except (DatabaseIoError, StoreStoppedError):
-                unanswered.add(content)
+KINDS = [
+    pytest.param(operation, suffix, code, is_torn, id=f"{name}-{operation}-{suffix or 'db'}")
+    for name, operation, suffix, code, is_torn in (
+        ("failed", "read", "", READ, False),
+        ("failed", "read", "-wal", READ, False),
+        ("failed", "write", "", WRITE, False),
+        ("failed", "write", "-wal", WRITE, False),
+        ("torn", "write", "", WRITE, True),
+        ("torn", "write", "-wal", WRITE, True),
+        ("failed", "sync", "", SYNC, False),
+        ("failed", "sync", "-wal", SYNC, False),
+    )
+]
+
+
+ROUNDS = 3
+
+
+def mixed(store, items):
+    """Append, copy the log into the database and read, by turns.
+
+    Return what was answered, and what was not. No read may fail but by a fault, and none
+    may show anything but what was answered.
+    """
+    answered, unanswered = [], []
+    for place in range(ROUNDS):
+        store._database.writer._checkpoints._next = 4
+        content = f"message {place} " * 200
+        try:
+            store.append_message("s1", Draft("user", content))
+            answered.append(content)
+        except (DatabaseIoError, StoreStoppedError):
+            unanswered.append(content)
+        with suppress(DatabaseIoError, StoreStoppedError):
+            # Begins when the log has been copied, so that reads find it where it was before.
+            store._database.writer.write(lambda _batch: None)
+        with suppress(DatabaseIoError):
+            assert contents(items, store) == answered
+        with suppress(DatabaseIoError):
+            found = items(store.search_messages(MessageQuery(f"message {place}")))
+            assert {result.message.content for result in found} == {content} & {*answered}
+    return answered, unanswered
+
+
+def opened_for(path, vfs):
+    store = Store.open(path, StoreSettings(vfs=vfs.name))
+    store.create_session("s1", "t")
+    vfs.calls.clear()
+    return store
+
+
+@pytest.mark.parametrize(("operation", "suffix", "code", "is_torn"), KINDS)
+def test_every_answered_write_survives_a_fault_at_every_place(
+    path, vfs, items, *, operation, suffix, code, is_torn
+):
+    """Fail the n-th read, write or sync, for each n that a sound run has."""
+    sound = opened_for(path, vfs)
+    assert len(mixed(sound, items)[0]) == ROUNDS
+    places = vfs.calls[operation, suffix]
+    sound.close()
+    assert places >= ROUNDS
+    for at in range(1, places + 1):
+        here = path.parent / str(at) / "store.db"
+        store = opened_for(here, vfs)
+        fault = Fault(operation, suffix, io_error(code), at, is_torn=is_torn)
+        vfs.faults = [fault]
+        answered, unanswered = mixed(store, items)
         vfs.faults = []
-        found = reopened(here, opened, items)
+        assert fault.happened == 1, at
+        assert store.state == ("stopped" if operation == "sync" else "serving")
+        found = reopened(here, store, items)
         assert [content for content in found if content not in unanswered] == answered
-        assert set(found) <= unanswered.union(answered)
+        assert set(found) <= {*unanswered, *answered}
 
 
 def damage(path, needle):
