@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import argparse
+from typing import Final
 
 from flue_grpc.commands.options import add_settings, configuration_of
 
-if TYPE_CHECKING:
-    import argparse
+_EXAMPLES: Final = """\
+examples:
+  flue-grpc config
+  flue-grpc config > flue-grpc.toml        serve --config flue-grpc.toml reads it
+"""
 
 
 def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -16,6 +20,8 @@ def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
         "config",
         help="print the settings in force and where each came from",
         description="Prints every setting as a line of a configuration file, with its origin.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_settings(parser)
     parser.set_defaults(run=run)

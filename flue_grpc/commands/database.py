@@ -14,6 +14,12 @@ from flue_grpc.commands.options import configuration_of
 from flue_grpc.commands.output import CANNOT, NOTHING
 from flue_grpc.errors import FlueError, NotFoundError, StartupError
 
+_EXAMPLES: Final = {
+    "backup": "flue-grpc backup ~/store-2026-03-01.db",
+    "restore": "flue-grpc restore ~/store-2026-03-01.db",
+    "import": "flue-grpc import sessions.jsonl\n  flue-grpc export | ssh host flue-grpc import -",
+    "check": "flue-grpc check\n  flue-grpc check --repair",
+}
 _EXIT_CODES: Final = """\
 exit code: 0 done, 1 something was refused or is damaged, 2 it could not be done
 """
@@ -54,7 +60,7 @@ def _add(
         name,
         help=text,
         description=text.capitalize() + ".",
-        epilog=_EXIT_CODES,
+        epilog=f"examples:\n  {_EXAMPLES[name]}\n\n{_EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument("--data-dir", metavar="DIR", help="directory of the Store")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from typing import TYPE_CHECKING, Final
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 from flue_grpc.commands.options import add_settings, configuration_of
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterator
 
     from flue_grpc.doctor.findings import Finding
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 _MARKS: Final = {"ok": "ok  ", "note": "note", "problem": "BAD "}
 _COLOURS: Final = {"ok": "32", "note": "33", "problem": "31;1"}
 _SUBJECT_WIDTH: Final = 13
+_EXAMPLES: Final = """\
+examples:
+  flue-grpc doctor
+  flue-grpc doctor --json | jq 'select(.level == "problem")'
+"""
 
 
 def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -25,6 +30,8 @@ def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
         "doctor",
         help="say what was found where, and what to do about what is wrong",
         description="Changes nothing. Exit code 0: all is well; 1: something has to be done.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--json", action="store_true", help="one JSON object per finding")
     add_settings(parser)

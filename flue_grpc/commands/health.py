@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from flue_grpc.commands.options import add_settings, configuration_of
 
-if TYPE_CHECKING:
-    import argparse
-
+_EXAMPLES: Final = """\
+examples:
+  flue-grpc health
+  flue-grpc health flue.store.v1.Store --timeout 1
+"""
 _SECONDS: Final = 5.0
 _NOT_SERVING: Final = 1
 _NO_ANSWER: Final = 2
@@ -21,6 +24,8 @@ def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
         "health",
         help="ask a running server whether it serves",
         description="Exit code 0: it serves; 1: it does not; 2: it did not answer.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "service",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import shlex
 import signal
@@ -12,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 from flue_grpc.commands.options import add_settings, configuration_of
 
 if TYPE_CHECKING:
-    import argparse
     from pathlib import Path
     from types import FrameType
 
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PROGRESS_SECONDS: Final = 0.2
+_EXAMPLES: Final = """\
+examples:
+  flue-grpc serve                          on a Unix socket, for you alone
+  flue-grpc serve --listen 127.0.0.1:7443  on TCP, for whoever has a token
+  flue-grpc serve --home /srv/agent --data-dir /srv/flue
+"""
 _EXAMPLE: Final = "flue.agentindex.v1.AgentIndex/Snapshot"
 
 
@@ -32,6 +38,8 @@ def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
         help="run the server",
         description="Serves the Store and the AgentIndex until SIGTERM or Ctrl-C; "
         "a second one ends it at once.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_settings(parser)
     parser.set_defaults(run=run)

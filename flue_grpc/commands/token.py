@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import argparse
+from typing import TYPE_CHECKING, Final
 
 from flue_grpc.commands.options import add_settings, configuration_of
 
 if TYPE_CHECKING:
-    import argparse
     from pathlib import Path
+
+_EXAMPLES: Final = """\
+examples:
+  flue-grpc token new laptop --role read
+  flue-grpc token list
+  flue-grpc token remove laptop
+"""
 
 
 def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -17,6 +24,8 @@ def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
         "token",
         help="list, make and remove the bearer tokens of TCP addresses",
         description="A running server takes changes up at the next call.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     action = actions.add_parser("list", help="print the role and the name of each token")

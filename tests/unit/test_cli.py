@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from flue_grpc import cli
+from flue_grpc.commands.completion_scripts import words_of
 from flue_grpc.store.store import Store
 
 FULL = Path("/dev/full")
@@ -40,6 +43,25 @@ def test_help_names_every_command():
     assert shown.stderr == ""
     for name in ("serve", "config", "health"):
         assert f"\n    {name} " in shown.stdout
+
+
+def examples(parser):
+    """The command lines of a help: what stands before a pipe, a redirection and a remark."""
+    shown = parser.format_help().partition("\nexamples:\n")[2].partition("\n\n")[0]
+    return re.findall(r"flue-grpc ((?:'[^']*'|(?!   ?\S|[|<>)]).)*)", shown)
+
+
+COMMANDS = dict(words_of(cli.make_parser()))[""].verbs
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_every_command_has_examples_that_it_takes(name):
+    parser, commands = cli._parser_and_commands()
+    (action,) = (a for a in parser._actions if a.dest == "command")
+    lines = examples(action.choices[name])
+    assert any(line.split()[0] == name for line in lines)
+    for line in lines:
+        assert parser.parse_args(shlex.split(line)).command in commands
 
 
 def test_help_imports_nothing_heavy():
