@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 import resource
+import select
 import socket
 import threading
 import time
@@ -25,6 +27,7 @@ from tests.wire.security.process import running
 from tests.wire.security.test_http2 import DATA, HEADERS, PREFACE, SETTINGS, frame, headers, message
 
 STALLED = 500
+FREE = 4
 # Per database, with the writer's: SQLite keeps what a reader closed for the next to open.
 DATABASE_FILES = 2 * (limits.READERS_MAX + 1)
 PATIENCE = 40.0
@@ -56,6 +59,16 @@ class Seen:
                 database = re.match(r".+[.]db(?=(-wal|-shm)?$)", name)
                 counted[database[0] if database else name.partition(":[")[0]] += 1
         return counted
+
+    def leave_free(self, count):
+        """Let the process open only ``count`` descriptors more; return the limits it had."""
+        taken = {int(path.name) for path in (self._proc / "fd").iterdir()}
+        free = (number for number in itertools.count() if number not in taken)
+        first_missing = next(itertools.islice(free, count, None))
+        pid = self.product.process.pid
+        whole = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (first_missing, whole[1]))
+        return whole
 
     def threads(self):
         return sum(1 for _ in (self._proc / "task").iterdir())
@@ -172,10 +185,11 @@ def _break_off(seen, seed):
 
 def test_without_descriptors_it_goes_on_and_recovers(seen):
     """New connections have to wait; calls on old ones are served or refused in words."""
-    before, last = seen.descriptors(), seen.append("before")
-    whole = resource.prlimit(seen.product.process.pid, resource.RLIMIT_NOFILE)
-    resource.prlimit(seen.product.process.pid, resource.RLIMIT_NOFILE, (before + 4, whole[1]))
+    last, whole = seen.append("before"), seen.leave_free(FREE)
     clients = [seen.connect() for _ in range(40)]
+    for client in clients:
+        client.sendall(PREFACE + frame(SETTINGS))
+    wait_until(lambda: any(map(is_answered, clients)))
     refusals = []
     for number in range(20):
         try:
@@ -185,12 +199,19 @@ def test_without_descriptors_it_goes_on_and_recovers(seen):
         except grpc.RpcError as error:
             refusals.append((error.code(), "/" in error.details()))
     assert set(refusals) <= {(grpc.StatusCode.UNAVAILABLE, False)}
+    assert 1 <= sum(map(is_answered, clients)) <= FREE
+    resource.prlimit(seen.product.process.pid, resource.RLIMIT_NOFILE, whole)
+    wait_until(lambda: all(map(is_answered, clients)))
     for client in clients:
         client.close()
-    resource.prlimit(seen.product.process.pid, resource.RLIMIT_NOFILE, whole)
     _is_well(seen)
     (response,) = seen.index.Snapshot(ai.SnapshotRequest())
     assert len(response.summaries) == 1
+
+
+def is_answered(client):
+    """Whether the server has accepted a connection and said the first word on it."""
+    return bool(select.select([client], [], [], 0)[0])
 
 
 def _is_well(seen):
