@@ -99,15 +99,20 @@ class OwnerLock:
             ) from error
         except OSError as error:
             raise ConfigError(f"cannot lock {path}: {error.strerror}") from error
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+        self._write(f"{os.getpid()}\n".encode())
 
     def release(self) -> None:
         """Give the lock up; calling it again does nothing."""
         if self._descriptor >= 0:
-            os.ftruncate(self._descriptor, 0)
+            self._write(b"")
             os.close(self._descriptor)
             self._descriptor = -1
+
+    def _write(self, text: bytes) -> None:
+        # A disk that is full, or has turned read-only, takes nothing from the lock itself.
+        with suppress(OSError):
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, text, 0)
 
     def __enter__(self) -> Self:
         return self

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import subprocess
@@ -179,3 +180,17 @@ def test_only_one_of_many_contenders_gets_the_lock(tmp_path):
         thread.join()
     (winner,) = [lock for lock in outcomes if lock]
     winner.release()
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS])
+def test_a_disk_that_takes_nothing_keeps_no_lock_from_its_owner(tmp_path, monkeypatch, code):
+    def refused(*_):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "pwrite", refused)
+    monkeypatch.setattr(os, "ftruncate", refused)
+    for _ in range(2):
+        lock = private_files.OwnerLock(tmp_path / "lock")
+        with pytest.raises(AlreadyRunningError):
+            private_files.OwnerLock(tmp_path / "lock")
+        lock.release()

@@ -1,8 +1,9 @@
-"""Real file systems in a mount namespace of their own: a full one, and a file on a read-only one."""
+"""Real file systems in a mount namespace of their own: full, read-only, or turning read-only."""
 
 from __future__ import annotations
 
 import functools
+import os
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from flue_grpc.store.store import Store
 from flue_grpc.store.values import Draft
 
 PRELUDE = """
-import pathlib, subprocess, sys
+import logging, pathlib, subprocess, sys
 from flue_grpc.errors import *
 from flue_grpc.store.store import Store
 from flue_grpc.store.values import *
@@ -74,6 +75,53 @@ print("done")
 """
 
 
+# An open file keeps anybody from remounting; only the file system itself may, after an error.
+TURNS_READ_ONLY = """
+image = path.with_name("image")
+with image.open("wb") as file: file.truncate(32 << 20)
+def attach():
+    subprocess.run(["mount", "-o", "loop,errors=remount-ro", image, path.parent], check=True)
+    return subprocess.check_output(["findmnt", "-no", "SOURCE", path.parent], text=True).strip()
+path = path.parent / "data" / path.name
+path.parent.mkdir(mode=0o700)
+subprocess.run(["mkfs.ext4", "-q", image], check=True)
+device = pathlib.Path(attach()).name
+path.parent.chmod(0o700)
+logging.disable()  # of checkpoints that fail
+store = Store.open(path)
+store.create_session("s", "t")
+answered = [f"{number} " * 500 for number in range(50)]
+for content in answered: store.append_message("s", Draft("user", content))
+pathlib.Path("/sys/fs/ext4", device, "trigger_fs_error").write_text("1")
+try: path.with_name("new").touch()
+except OSError as error: assert error.strerror == "Read-only file system"
+told = set()
+for write in (
+    lambda: store.append_message("s", Draft("user", "lost " * 500)),
+    lambda: store.write_memory_entry(EntryDraft("scope", "lost")),
+    lambda: store.delete_session("s"),
+) * 3:
+    try: write()
+    except FlueError as error: told.add(type(error).__name__)
+    else: raise AssertionError("not refused")
+    assert contents(store) == [content[:20] for content in answered]
+assert told <= {"DatabaseIoError", "StoreStoppedError"}, told
+assert [p.item.message.id for p in store.search_messages(MessageQuery("17"))] == [18]
+store.close()
+assert refused(lambda: Store.open(path), ConfigError)
+subprocess.run(["umount", path.parent], check=True)
+assert subprocess.run(["e2fsck", "-fp", image], stdout=subprocess.DEVNULL).returncode < 4
+attach()
+store = Store.open(path)
+assert contents(store) == [content[:20] for content in answered]
+store.append_message("s", Draft("user", "after"))
+assert contents(store)[-1] == "after" and store.state == "serving"
+store.close()
+subprocess.run(["umount", path.parent], check=True)
+print("done")
+"""
+
+
 @functools.cache
 def missing():
     """Why no mount namespace is to be had here, or nothing."""
@@ -84,10 +132,28 @@ def missing():
     return tried.stderr.strip()
 
 
-def run(code, path):
+@functools.cache
+def missing_disk(directory):
+    """Why no disk of our own is to be had in ``directory``, whose errors can be made, or nothing."""
+    needed = ("unshare", "mkfs.ext4", "e2fsck", "findmnt")
+    absent = [name for name in needed if shutil.which(name) is None]
+    if absent or os.geteuid() != 0:
+        return f"{', '.join(absent)} not installed" if absent else "it takes root"
+    with (directory / "probe").open("wb") as file:
+        file.truncate(16 << 20)
+    attempt = (
+        "mkfs.ext4 -q probe && mkdir at && mount -o loop probe at"
+        " && ls /sys/fs/ext4/*/trigger_fs_error >/dev/null && umount at"
+    )
+    command = ["unshare", "-m", "sh", "-c", attempt]
+    tried = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
+    return tried.stderr.strip() if tried.returncode else ""
+
+
+def run(code, path, namespace="-rm"):
     if missing():
         pytest.skip(f"no mount namespace of our own: {missing()}")
-    command = ["unshare", "-rm", sys.executable, "-c", PRELUDE + code, str(path)]
+    command = ["unshare", namespace, sys.executable, "-c", PRELUDE + code, str(path)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ran.stdout, ran.stderr) == ("done\n", "")
 
@@ -108,3 +174,9 @@ def test_a_file_that_cannot_be_written_is_served_for_reading(path):
 
 def test_a_new_file_that_cannot_be_written_is_refused_in_words(path):
     run(READ_ONLY_AND_NEW, path)
+
+
+def test_a_file_system_that_turns_read_only_under_an_open_store_loses_nothing(tmp_path):
+    if missing_disk(tmp_path):
+        pytest.skip(f"no disk of our own: {missing_disk(tmp_path)}")
+    run(TURNS_READ_ONLY, tmp_path / "store.db", "-m")
