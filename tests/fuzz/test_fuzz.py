@@ -16,6 +16,7 @@ from tests.fuzz.targets import TARGETS, TOOLS, wire
 from tests.unit.agentindex import wild_transcripts
 
 ROOT = Path(__file__).parents[2]
+WITHOUT_ATHERIS = 77
 SECONDS = os.environ.get("FLUE_FUZZ_SECONDS", "60")
 PIECES = (b'{"', b'":', b"[", b"]}", b"\n", b"\0", b"\xff", b'"type":', b"\\ud83d", b"null", b"1e9")
 each_target = pytest.mark.parametrize("name", TARGETS)
@@ -72,7 +73,8 @@ def test_fuzzing_guided_by_coverage_finds_nothing():
     done = subprocess.run(
         [ROOT / "scripts" / "fuzz", SECONDS], capture_output=True, text=True, check=False
     )
-    if done.returncode == 77:
+    # Where it cannot be had the other tests still try their inputs, but CI has to have it.
+    if done.returncode == WITHOUT_ATHERIS and not os.environ.get("CI"):
         pytest.skip(done.stderr.strip().splitlines()[-1])
     assert done.returncode == 0, done.stderr[-4000:]
     assert done.stdout.count("no fault") == len(TARGETS)

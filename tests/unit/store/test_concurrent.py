@@ -16,6 +16,7 @@ import pytest
 
 from flue_grpc.errors import RequestIdReusedError, SessionNotFoundError
 from flue_grpc.store.values import Draft, EntryDraft, MessageQuery
+from tests.waiting import wait_until
 
 WRITERS, READERS, APPENDS, LOOKS = 6, 4, 40, 30
 SESSIONS = ("s0", "s1", "s2")
@@ -86,26 +87,29 @@ def _look(store, number, looks):
         looks.append(Look(session, begun, time.monotonic(), seen))
 
 
-def _search(store, number, writes):
+def _search(store, writes, finds):
     """What was answered is found at once."""
+    wait_until(lambda: writes)
     for _ in range(LOOKS):
-        if writes:
-            write = writes[-1]
-            query = MessageQuery(write.texts[0], scope="all")
-            (found,) = [placed.item.message for placed in store.search_messages(query)]
-            assert (found.id, found.content) == (write.ids[0], write.texts[0])
+        write = writes[-1]
+        query = MessageQuery(write.texts[0], scope="all")
+        (found,) = [placed.item.message for placed in store.search_messages(query)]
+        assert (found.id, found.content) == (write.ids[0], write.texts[0])
+        finds.append(found)
 
 
 def test_every_look_fits_one_order_of_all_writes(store):
     for session in SESSIONS:
         store.create_session(session, session)
-    threads, writes, looks = Threads(), [], []
+    threads, writes, looks, finds = Threads(), [], [], []
     for number in range(WRITERS):
         threads.start(_write, store, number, writes)
     for number in range(READERS):
         threads.start(_look, store, number, looks)
-    threads.start(_search, store, 0, writes)
+    threads.start(_search, store, writes, finds)
     threads.join()
+    counts = (len(writes), len(looks), len(finds))
+    assert counts == (WRITERS * APPENDS, READERS * LOOKS, LOOKS)
     order = {
         s: tuple((p.item.id, p.item.content) for p in store.list_messages(s)) for s in SESSIONS
     }
