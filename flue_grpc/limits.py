@@ -14,6 +14,7 @@ MIB: Final = 1024 * KIB
 BATCH_START_ITEMS: Final = 10  # small, so that the first response leaves at once
 BATCH_TARGET_BYTES: Final = 64 * KIB  # the knee of items per second (practice §3)
 BATCH_MAX_BYTES: Final = MIB  # a quarter of the default receive limit of clients
+LARGE_BLOCK_BYTES: Final = 4 * MIB  # of memory, above every usual response: given back at once
 BATCH_QUICK_SECONDS: Final = 0.05  # filled within it, the next response may be larger
 BATCH_SHORT_ITEMS: Final = 64  # a limit up to this may be answered by a single response
 BATCH_AT_HAND_SECONDS: Final = 0.001  # items that come faster need not leave before the rest
@@ -38,6 +39,7 @@ STALL_SECONDS: Final = 60.0  # a reader that takes nothing for this long is cut 
 GIVE_WAY_SECONDS: Final = 0.05  # so long after a unary call streams still rest for the next one
 GIVE_WAY_FACTOR: Final = 3.0  # of a stream's work, and for each stream: a third of the time is left
 GIVE_WAY_AFTER_SECONDS: Final = 0.0003  # of CPU time, a full response: short lists never rest
+GIVE_WAY_WITHIN_SECONDS: Final = 0.01  # of CPU time: within longer work without a response
 GIVE_WAY_MAX_SECONDS: Final = 0.25  # one rest; scans work long between two responses
 UNARY_DEADLINE_SECONDS: Final = 60.0  # for a unary call that brings none
 STREAM_IDLE_SECONDS: Final = 60.0  # work of a finite stream without a response
@@ -92,6 +94,7 @@ QUERY_BYTES: Final = 8 * KIB
 RANKED_TERMS: Final = 64
 INDEXED_TOKENS: Final = 64  # of a query; the rest is verified in the text (behaviour A3.2)
 INDEXED_PHRASE_TOKENS: Final = 16  # repeated CJK phrases cost gigabytes otherwise
+MARKS_IN_A_ROW: Final = 30  # stream-safe text (UAX #15): ordering n of them takes n² steps
 TIE_TOLERANCE: Final = 0.20  # behaviour A3.4
 
 # --- Store ---

@@ -20,6 +20,7 @@ ANSI: Final = re.compile(
 CONTROL: Final = "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]"
 
 _CONTROLS: Final = re.compile(f"{CONTROL}+")
+_SOLID: Final = re.compile(r"\S")
 
 
 def sanitize(text: str) -> str:
@@ -63,7 +64,8 @@ def first_line(text: str, code_points: int) -> str:
     most ``code_points`` are kept. Empty when nothing shows.
     """
     start = 0
-    while start < len(text):
+    while (solid := _SOLID.search(text, start)) is not None:
+        start = solid.start()
         end = text.find("\n", start)
         end = len(text) if end < 0 else end
         line = fold_whitespace(strip_controls(strip_ansi(text[start:end])))

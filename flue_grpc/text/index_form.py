@@ -12,6 +12,7 @@ import unicodedata
 from functools import cache, lru_cache
 from typing import Final
 
+from flue_grpc import limits
 from flue_grpc.text import scripts
 
 BARRIER: Final = "\ue000"
@@ -57,10 +58,18 @@ def index_text(text: str) -> str:
 
 
 def compose(text: str) -> str:
-    """Fold width forms and compose accents; literal barriers are doubled, so none is forged."""
+    """Fold width forms and compose accents; literal barriers are doubled, so none is forged.
+
+    Of the marks behind one another the first 30 stay, the rest become spaces.
+    """
     if _ODD.search(text):
         text = text.replace(BARRIER, BARRIER * 2)
         text = _WIDTH.sub(lambda run: unicodedata.normalize("NFKC", run[0]), text)
+    if _is_astral(text):
+        if _ASTRAL_MARK_BLOCKS.search(text):
+            text = _long_marks(scripts.non_starters()).sub(_spaces, text)
+    elif _MARK_BLOCKS.search(text):
+        text = _long_marks(scripts.bmp(scripts.non_starters())).sub(_spaces, text)
     return _composed(text)
 
 
@@ -123,6 +132,13 @@ def _spaces(found: re.Match[str]) -> str:
 
 def _without_noise(run: re.Match[str]) -> str:
     return _ASTRAL_NOISE.sub(" ", run[0])
+
+
+@cache
+def _long_marks(marks: str) -> re.Pattern[str]:
+    """Match the marks behind the first 30 of a run: the normalizer is slow on long runs."""
+    mark = f"[{marks}]"
+    return re.compile(f"{mark}(?<={mark}{{{limits.MARKS_IN_A_ROW + 1}}}){mark}*")
 
 
 @cache

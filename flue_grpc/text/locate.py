@@ -37,22 +37,38 @@ class Chunk:
         self._starts = list(accumulate(map(len, pieces), initial=0))
         self._form_starts = list(accumulate(map(len, forms), initial=0))
         self._form = "".join(forms).encode()
+        self._count_first, self._count_last = _Count(self._form), _Count(self._form)
         self.tokens = token_spans(self._form)
 
     def place(self, first: int, last: int) -> tuple[int, int]:
         """Return the half-open span, in code points of the text, of two tokens and between."""
-        start = self._composed_place(_count(self._form[: self.tokens[first][0]]))
-        end = self._composed_place(_count(self._form[: self.tokens[last][1]]) - 1)
-        origin = self._origins[end]
-        while self._origins[end] == origin:
-            end += 1
-        return self._origins[start], self._origins[end]
+        start = self._composed_place(self._count_first.at(self.tokens[first][0]))
+        end = self._composed_place(self._count_last.at(self.tokens[last][1]) - 1)
+        behind = bisect_right(self._origins, self._origins[end], end)
+        return self._origins[start], self._origins[behind]
 
     def _composed_place(self, at: int) -> int:
         """Return the place in the composed text of a code point of the index form."""
         piece = bisect_right(self._form_starts, at) - 1
         shift = at - self._form_starts[piece]
         return self._starts[piece] + (shift // 2 if piece % 2 else shift)
+
+
+class _Count:
+    """Counts code points from where it counted last: places are asked for in order."""
+
+    def __init__(self, encoded: bytes) -> None:
+        self._encoded = encoded
+        self._size = self._count = 0
+
+    def at(self, size: int) -> int:
+        """Return how many code points the first ``size`` bytes have."""
+        if size >= self._size:
+            self._count += len(self._encoded[self._size : size].decode())
+        else:
+            self._count -= len(self._encoded[size : self._size].decode())
+        self._size = size
+        return self._count
 
 
 def chunks(text: str, overlap: int) -> Iterator[Chunk]:
@@ -83,10 +99,6 @@ def _leans(chunk: Chunk, number: int) -> bool:
     if token == BARRIER or unicodedata.category(token[0])[0] == "M":
         return True
     return chunk.place(number, number)[0] < chunk.place(number - 1, number - 1)[1]
-
-
-def _count(encoded: bytes) -> int:
-    return len(encoded.decode())
 
 
 def _chunk_end(text: str, start: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from flue_grpc.text.query import Term
 
+_EDGE: Final = "\0"  # no token holds it
 _LOOK_ON: Final = 64 * 1024  # code points behind the first occurrence that may be better
 
 
@@ -35,15 +37,18 @@ def occurrences(text: str, terms: Sequence[Term]) -> Iterator[Occurrence]:
         else:
             exact[term.tokens[-1]].append(number)
     stems = tuple(stem for stem, _ in prefixes)
+    leads = ["".join(f"{_EDGE}{token}" for token in term.tokens[:-1]) + _EDGE for term in terms]
     for chunk in chunks(text, max((len(term.tokens) for term in terms), default=1)):
         words = [token for _, _, token in chunk.tokens]
+        joined = _EDGE.join(("", *words))
+        starts = list(accumulate((1 + len(word) for word in words), initial=0))
         for last, word in enumerate(words):
             if last < chunk.repeated or (word not in exact and not word.startswith(stems)):
                 continue
             ending = [number for stem, number in prefixes if word.startswith(stem)]
             for number in exact.get(word, []) + ending:
                 first = last - len(terms[number].tokens) + 1
-                if first >= 0 and tuple(words[first:last]) == terms[number].tokens[:-1]:
+                if first >= 0 and joined.startswith(leads[number], starts[first]):
                     yield Occurrence(*chunk.place(first, last), number)
 
 

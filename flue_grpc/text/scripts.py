@@ -73,6 +73,7 @@ PRIVATE_USE: Final = "\\ue000-\\uf8ff\\U000f0000-\\U0010fffd"
 ASTRAL: Final = "\\U00010000-\\U0010ffff"
 
 
+@cache
 def bmp(body: str) -> str:
     """Leave the ranges above U+FFFF out of a class body: such a class is far faster."""
     ranges = (body[place : place + 21] for place in range(0, len(body), 21))
@@ -94,6 +95,18 @@ def marks() -> tuple[str, str]:
     split = re.compile(f"[{SPLIT}]")
     spaced = [code for code in every if not split.match(chr(code))]
     return _class_body(_joined(every)), _class_body(_joined(spaced))
+
+
+@cache
+def non_starters() -> str:
+    """Return the marks that normalizing puts in order behind what they stand on (UAX #15)."""
+    codes = [
+        code
+        for first, last in _bounds(_MARK_BLOCKS)
+        for code in range(first, last + 1)
+        if unicodedata.combining(unicodedata.normalize("NFD", chr(code))[0])
+    ]
+    return _class_body(_joined(codes))
 
 
 def _joined(codes: list[int]) -> list[tuple[int, int]]:
