@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
+    from flue_grpc.client.failures import CallError
+    from flue_grpc.client.retry import OnBreak
     from flue_grpc.client.target import Target
 
 Request = TypeVar("Request", bound="Message")
@@ -35,15 +37,27 @@ class Place(Protocol[Request_co, Response_contra]):
     def goes_on(self) -> bool:
         """Say whether more is wanted after a call that ended well."""
 
+    @property
+    def is_live(self) -> bool:
+        """Whether the stream has no end of its own, such as a follow or a watch."""
+
 
 class Caller:
     """What every call of a client has in common."""
 
-    def __init__(self, target: Target, policy: RetryPolicy, timeout: float) -> None:
+    def __init__(
+        self, target: Target, policy: RetryPolicy, timeout: float, on_break: OnBreak
+    ) -> None:
         """``timeout`` is the deadline of a unary call in seconds."""
         self._metadata = (("authorization", f"Bearer {target.token}"),) if target.token else ()
         self._policy = policy
         self._timeout = timeout
+        self._on_break = on_break
+        self._closed = False
+
+    def close(self) -> None:
+        """Repeat nothing any more: the connection is about to be closed."""
+        self._closed = True
 
     def read(
         self,
@@ -80,7 +94,7 @@ class Caller:
         ``started`` is given each underlying call, to cancel it. Raises CallError.
         """
         deadline = Deadline(timeout)
-        backoff = Backoff(self._policy, deadline)
+        backoff = Backoff(self._policy, deadline, is_live=place.is_live, on_break=self._on_break)
         while True:
             call = method(place.request(), timeout=deadline.remaining(), metadata=self._metadata)
             started(call)
@@ -91,9 +105,9 @@ class Caller:
                     yield response
             except grpc.RpcError as error:
                 failure = from_rpc_error(error)
-                if not (failure.is_broken_stream or failure.did_nothing):
+                if _was_closed(error) or not _is_worth_another(failure, backoff):
                     raise failure from error
-                backoff.wait(failure)
+                self._wait(backoff, failure)
                 continue
             finally:
                 call.cancel()
@@ -117,7 +131,25 @@ class Caller:
                 failure = from_rpc_error(error)
                 if not may_repeat(failure, changes_nothing=changes_nothing):
                     raise failure from error
-                backoff.wait(failure)
+                self._wait(backoff, failure)
+
+    def _wait(self, backoff: Backoff, failure: CallError) -> None:
+        """Wait for the next attempt; raises ``failure`` when there is to be none."""
+        if not self._closed:
+            backoff.wait(failure)
+        if self._closed:
+            raise failure
+
+
+def _was_closed(error: grpc.RpcError) -> bool:
+    return isinstance(error, grpc.Future) and error.cancelled()
+
+
+def _is_worth_another(failure: CallError, backoff: Backoff) -> bool:
+    if failure.is_broken_stream or failure.did_nothing:
+        return True
+    # A server that was started again may have to read a transcript first.
+    return backoff.has_begun and failure.may_be_found_later
 
 
 def new_request_id() -> str:

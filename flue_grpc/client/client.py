@@ -10,7 +10,7 @@ from grpc_health.v1 import health_pb2
 from flue_grpc.client.agentindex import AgentIndexClient
 from flue_grpc.client.calls import Caller
 from flue_grpc.client.channel import open_channel
-from flue_grpc.client.retry import RetryPolicy
+from flue_grpc.client.retry import RetryPolicy, in_silence
 from flue_grpc.client.store import StoreClient
 from flue_grpc.client.target import Target, default_socket, socket_target
 from flue_grpc.limits import UNARY_DEADLINE_SECONDS
@@ -18,6 +18,8 @@ from flue_grpc.limits import UNARY_DEADLINE_SECONDS
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
+
+    from flue_grpc.client.retry import OnBreak
 
 _DEFAULT_POLICY = RetryPolicy()
 
@@ -34,14 +36,17 @@ class Client:
         *,
         retry: RetryPolicy = _DEFAULT_POLICY,
         timeout: float = UNARY_DEADLINE_SECONDS,
+        on_break: OnBreak = in_silence,
     ) -> None:
         """Prepare the connection, which is made by the first call.
 
         ``timeout`` is the deadline in seconds of unary calls that bring none.
+        ``on_break`` is called with the CallError when a stream breaks that is tried
+        again, and with None when it goes on, by the thread that iterates.
         Raises ConfigError for a target that can never work.
         """
         self._channel = open_channel(target)
-        self._caller = Caller(target, retry, timeout)
+        self._caller = Caller(target, retry, timeout, on_break)
         self._check = self._channel.unary_unary(
             "/grpc.health.v1.Health/Check",
             request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
@@ -61,6 +66,7 @@ class Client:
 
     def close(self) -> None:
         """End every call and the connection."""
+        self._caller.close()
         self._channel.close()
 
     def __enter__(self) -> Self:

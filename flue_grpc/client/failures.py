@@ -47,9 +47,24 @@ class CallError(Exception):
         return self.reason in _REFUSALS
 
     @property
+    def is_lost_connection(self) -> bool:
+        """The connection broke, or the server ended every call because it stops.
+
+        That is a CANCELLED which nobody on this side asked for.
+        """
+        return self.code in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}
+
+    @property
     def is_broken_stream(self) -> bool:
-        """The connection broke, or the server cut off a reader that paused."""
-        return self.code in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.ABORTED}
+        """The connection was lost, or the server cut off a reader that paused."""
+        return self.is_lost_connection or self.code is grpc.StatusCode.ABORTED
+
+    @property
+    def may_be_found_later(self) -> bool:
+        """The server still reads transcripts, and may not have come to this one."""
+        return (
+            self.code is grpc.StatusCode.NOT_FOUND and self.metadata.get("building", "") == "true"
+        )
 
 
 def from_rpc_error(error: grpc.RpcError) -> CallError:

@@ -62,6 +62,11 @@ class TokenPlace(Generic[Request, Response]):
         if self._wanted is not None:
             self._wanted -= len(self._items(response))
 
+    @property
+    def is_live(self) -> bool:
+        """Whether the list is followed."""
+        return bool(getattr(self._request, "follow", False))
+
     def goes_on(self) -> bool:
         """More is wanted, and the list has more."""
         if self._ends_with_call or not self._request.page_token:
@@ -97,6 +102,11 @@ class TranscriptPlace:
             self._request.limit = max(1, self._request.limit - len(page.messages))
             self._wanted -= len(page.messages)
 
+    @property
+    def is_live(self) -> bool:
+        """Whether the transcript is followed."""
+        return self._request.follow
+
     def goes_on(self) -> bool:
         """Say no: a call that ended well has brought everything."""
         return False
@@ -122,6 +132,11 @@ class TextPlace:
         self._repeated -= known
         response.text = response.text[known:]
         self._arrived += len(response.text)
+
+    @property
+    def is_live(self) -> bool:
+        """Say no: a text has an end."""
+        return False
 
     def goes_on(self) -> bool:
         """Say no: a call that ended well has brought the whole text."""
@@ -158,6 +173,11 @@ class WatchPlace:
         del response.events[:]
         response.events.extend(events)
         response.caught_up = self._caught_up = self._caught_up or response.caught_up
+
+    @property
+    def is_live(self) -> bool:
+        """Say yes: a watch goes on until it is closed."""
+        return True
 
     def goes_on(self) -> bool:
         """Say no: a server that ends a watch well has nothing more to tell."""

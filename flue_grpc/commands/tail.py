@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import math
 from typing import TYPE_CHECKING, Final
 
 from flue_grpc.commands.connection import add_connection, reporting, transcripts
 from flue_grpc.commands.naming import find
+from flue_grpc.commands.numbers import natural
 from flue_grpc.commands.output import (
     EXIT_CODES,
     NOTHING,
     OK,
     Style,
     add_output,
+    complain,
     make_console,
     print_json,
     style_of,
@@ -23,9 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from flue.agentindex.v1 import agent_index_pb2 as pb
-    from flue_grpc.client import Client
+    from flue_grpc.client import CallError, Client
 
 _LINES: Final = 10
+_REPLACED: Final = "CURSOR_GONE"
 _EXAMPLES: Final = """\
 examples:
   flue-grpc tail 5f0c                      the last 10 messages, then each new one
@@ -44,7 +48,7 @@ def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
     )
     parser.add_argument("id", help="the session's id, or the beginning of one")
     parser.add_argument(
-        "-n", dest="last", type=int, default=_LINES, metavar="N", help="show the last N first"
+        "-n", dest="last", type=natural, default=_LINES, metavar="N", help="show the last N first"
     )
     parser.add_argument("--tools", action="store_true", help="show tool calls and results whole")
     parser.add_argument("--thinking", action="store_true", help="show reasoning whole")
@@ -56,19 +60,44 @@ def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
 
 def run(arguments: argparse.Namespace) -> int:
     """Print messages until interrupted."""
-    with transcripts(arguments) as client:
+    from flue_grpc.client import RetryPolicy
+
+    with transcripts(arguments, RetryPolicy(patience=math.inf), _say_of_break) as client:
         summary = find(client, arguments.id)
         if summary is None:
             return NOTHING
         show = _printer(arguments)
-        offset, revision = _show_last(client, summary, arguments.last, show)
+        while _ends_early(client, summary, arguments.last, show):
+            complain("the tool has rewritten this session; it goes on with the end of the new one")
+    return OK
+
+
+def _ends_early(
+    client: Client, summary: pb.Summary, count: int, show: Callable[[pb.Message], None]
+) -> bool:
+    """Show the last messages and each new one; True when the file was replaced meanwhile."""
+    from flue_grpc.client import CallError
+
+    try:
+        offset, revision = _show_last(client, summary, count, show)
         stream = client.agentindex.read_transcript(
             summary.tool, summary.id, offset=offset, revision=revision, follow=True
         )
         with stream:
             for message in stream:
                 show(message)
-    return OK
+    except CallError as error:
+        if error.reason != _REPLACED:
+            raise
+        return True
+    return False
+
+
+def _say_of_break(error: CallError | None) -> None:
+    if error is None:
+        complain("the server is back")
+    else:
+        complain("the connection to the server is lost; trying again until Ctrl-C")
 
 
 def _show_last(

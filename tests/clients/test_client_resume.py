@@ -3,97 +3,29 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 import pytest
-from google.protobuf.any_pb2 import Any
-from google.protobuf.duration_pb2 import Duration
-from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
-from google.rpc.status_pb2 import Status
-from grpc_status import rpc_status
 
 from flue.agentindex.v1 import agent_index_pb2 as ai
-from flue.agentindex.v1 import agent_index_pb2_grpc as ai_grpc
 from flue.store.v1 import store_pb2 as st
-from flue.store.v1 import store_pb2_grpc as st_grpc
 from flue_grpc.client import CallError, Client, RetryPolicy, Target
+from tests.clients.scripted import BROKEN, Script, page, playing, transcript
 
 QUICK = RetryPolicy(attempts=4, first_wait=0.001, longest_wait=0.002)
-BROKEN = (grpc.StatusCode.UNAVAILABLE, "")
-
-
-def pack(detail):
-    packed = Any()
-    packed.Pack(detail)
-    return packed
-
-
-def fail(context, code, reason):
-    if not reason:
-        context.abort(code, "broken")
-    details = [pack(ErrorInfo(reason=reason, domain="flue-grpc", metadata={"id": "ses_1"}))]
-    details.append(pack(RetryInfo(retry_delay=Duration(nanos=1_000_000))))
-    status = Status(code=code.value[0], message="refused", details=details)
-    context.abort_with_status(rpc_status.to_status(status))
-
-
-class Script:
-    """Answers per method: each call takes the next list of responses or failures."""
-
-    def __init__(self):
-        self.answers = []
-        self.requests = []
-        self.ended = threading.Event()  # of the latest call
-
-    def play(self, request, context):
-        copy = type(request)()
-        copy.CopyFrom(request)
-        self.requests.append(copy)
-        # A call that has ended by now takes no callback.
-        self.ended = ended = threading.Event()
-        if not context.add_callback(ended.set):
-            ended.set()
-        for step in self.answers.pop(0):
-            if isinstance(step, tuple):
-                fail(context, *step)
-            elif step == "wait":
-                ended.wait(30)
-            else:
-                yield step
-
-    def play_one(self, request, context):
-        return next(self.play(request, context))
-
-
-def methods(base, script):
-    names = [name for name in vars(base) if name[0].isupper()]
-    unary = {"CreateSession", "UpdateSession", "AppendMessage", "GetSession", "DeleteSession"}
-    played = {n: (script.play_one if n in unary else script.play) for n in names}
-    return type("Servicer", (base,), {n: staticmethod(f) for n, f in played.items()})()
 
 
 @pytest.fixture
-def script():
-    return Script()
+def script(tmp_path):
+    script = Script()
+    with playing(script, f"unix:{tmp_path}/s"):
+        yield script
 
 
 @pytest.fixture
 def client(script, tmp_path):
-    server = grpc.server(ThreadPoolExecutor(4))
-    st_grpc.add_StoreServicer_to_server(methods(st_grpc.StoreServicer, script), server)
-    ai_grpc.add_AgentIndexServicer_to_server(methods(ai_grpc.AgentIndexServicer, script), server)
-    address = f"unix:{tmp_path}/s"
-    server.add_insecure_port(address)
-    server.start()
-    with Client(Target(address=address, token="secret-token"), retry=QUICK) as client:
+    with Client(Target(address=f"unix:{tmp_path}/s", token="secret-token"), retry=QUICK) as client:
         yield client
-    server.stop(0).wait()
-
-
-def page(ids, token=""):
-    messages = [st.Message(id=i) for i in ids]
-    return st.ListMessagesResponse(messages=messages, next_page_token=token)
 
 
 def test_a_broken_list_goes_on_from_the_last_token(client, script):
@@ -160,12 +92,6 @@ def test_an_error_with_a_reason_is_not_repeated(client, script):
     assert error.metadata == {"id": "ses_1"}
     assert str(error) == "SESSION_NOT_FOUND: refused"
     assert len(script.requests) == 1
-
-
-def transcript(start, offsets, following):
-    messages = [ai.Message(offset=o) for o in offsets]
-    page = ai.Page(messages=messages, start=start, next=following, revision="r1")
-    return ai.ReadTranscriptResponse(page=page)
 
 
 def test_a_broken_transcript_goes_on_by_offset_and_revision(client, script):
