@@ -11,12 +11,14 @@ import os
 import stat
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from flue_grpc.errors import AlreadyRunningError, ConfigError
 from flue_grpc.limits import LOCK_RETRY_SECONDS, LOCK_WAIT_SECONDS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
     from types import TracebackType
 
@@ -77,11 +79,25 @@ def tighten(path: Path) -> None:
             path.chmod(FILE_MODE)
 
 
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds a lock: ``process N``, and the addresses where it serves, if it does."""
+
+    process: str
+    addresses: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if not self.addresses:
+            return self.process
+        return f"{self.process}, the server at {' and '.join(self.addresses)}"
+
+
 class OwnerLock:
     """An exclusive lock on a file, held until ``release`` or the end of the process.
 
-    The file holds the owner's process id in decimal, and stays when the lock
-    goes: unlinking it would let two processes lock two files of one name.
+    The file holds the owner's process id in decimal, and below it, a line each, the
+    addresses that it announces. It stays when the lock goes: unlinking it would let
+    two processes lock two files of one name.
     """
 
     def __init__(self, path: Path) -> None:
@@ -95,7 +111,7 @@ class OwnerLock:
             self._descriptor = _lock_patiently(path)
         except BlockingIOError as error:
             raise AlreadyRunningError(
-                f"{path} is locked by {_owner(path)}; stop it first, or choose another --data-dir and --listen"
+                f"{path} is locked by {_read_holder(path)}; stop it first"
             ) from error
         except OSError as error:
             raise ConfigError(f"cannot lock {path}: {error.strerror}") from error
@@ -126,8 +142,8 @@ class OwnerLock:
         self.release()
 
 
-def holder_of(path: Path) -> str | None:
-    """Say who holds the lock at ``path``, as ``process N``; None when nobody does."""
+def holder_of(path: Path) -> Holder | None:
+    """Say who holds the lock at ``path``; None when nobody does."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -135,12 +151,25 @@ def holder_of(path: Path) -> str | None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _owner(path)
+        return _read_holder(path)
     except OSError:
         return None
     finally:
         os.close(descriptor)
     return None
+
+
+def announce(path: Path, addresses: Iterable[str]) -> None:
+    """Write into the lock at ``path``, if this process holds it, where it listens."""
+    mine = f"{os.getpid()}\n".encode()
+    lines = b"".join(os.fsencode(address) + b"\n" for address in addresses if "\n" not in address)
+    with suppress(OSError):
+        if path.read_bytes() == mine:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                os.pwrite(descriptor, lines, len(mine))
+            finally:
+                os.close(descriptor)
 
 
 def _make_missing(path: Path) -> None:
@@ -196,9 +225,9 @@ def _is_file_at(descriptor: int, path: Path) -> bool:
     return False
 
 
-def _owner(path: Path) -> str:
+def _read_holder(path: Path) -> Holder:
     with suppress(OSError):
-        text = path.read_text(encoding="ascii", errors="replace").strip()
-        if text.isdecimal():
-            return f"process {text}"
-    return "another process"
+        process, *addresses = os.fsdecode(path.read_bytes()).splitlines() or [""]
+        if process.isdecimal():
+            return Holder(f"process {process}", tuple(addresses))
+    return Holder("another process")

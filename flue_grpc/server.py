@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
@@ -18,9 +19,10 @@ from flue_grpc.listeners import (
     parse_address,
     removal,
 )
+from flue_grpc.private_files import announce
 from flue_grpc.rpc.interceptors.authentication import Authentication
 from flue_grpc.security.gate import Gate, TcpSettings, parse_client_roles
-from flue_grpc.services import Services
+from flue_grpc.services import Services, index_lock, store_lock
 from flue_grpc.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -62,11 +64,18 @@ class Server:
             self._opened = opened.pop_all()
         self.telemetry.watch(self.services)
         self._drain_seconds = settings.drain_seconds
+        self._locks = (store_lock(configuration), index_lock(configuration, os.environ))
 
     def start(self) -> None:
         """Serve."""
         self._server.start()
         self.services.start()
+
+    def announce(self) -> None:
+        """Write into the locks of the Store and of the index where this server listens."""
+        addresses = tuple(map(str, self.addresses))
+        for lock in self._locks:
+            announce(lock, addresses)
 
     def stop(self) -> None:
         """Drain within the grace period, then close everything, the database last."""

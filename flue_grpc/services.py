@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Self
 from flue.agentindex.v1 import agent_index_pb2_grpc
 from flue.store.v1 import store_pb2_grpc
 from flue_grpc.agentindex.index import AgentIndex
+from flue_grpc.agentindex.index_file import index_path, lock_path
 from flue_grpc.agentindex.settings import IndexSettings, ReadLimits
 from flue_grpc.errors import ConfigError, DatabaseCorruptError, StoreStoppedError
 from flue_grpc.rpc.agentindex_service import AgentIndexService
@@ -20,6 +21,7 @@ from flue_grpc.rpc.reflection import add_reflection
 from flue_grpc.rpc.runtime import AGENT_INDEX_NAME, STORE_NAME, Runtime, RuntimeSettings
 from flue_grpc.rpc.store_service import StoreService
 from flue_grpc.settings import xdg
+from flue_grpc.store.files import LOCK_NAME
 from flue_grpc.store.store import Store
 from flue_grpc.store.values import StoreSettings
 
@@ -156,6 +158,17 @@ def index_settings(configuration: Configuration, environment: Mapping[str, str])
             settings.snippet_code_points,
         ),
     )
+
+
+def store_lock(configuration: Configuration) -> Path:
+    """Name the lock of whoever owns the Store."""
+    return configuration.settings.data_dir / LOCK_NAME
+
+
+def index_lock(configuration: Configuration, environment: Mapping[str, str]) -> Path:
+    """Name the lock of whoever owns the index of this home's transcripts."""
+    settings = index_settings(configuration, environment)
+    return lock_path(index_path(settings.directory, settings.home))
 
 
 def _index_directory(configuration: Configuration, environment: Mapping[str, str]) -> Path:

@@ -194,7 +194,7 @@ def open_index_file(directory: Path, home: str, parts: tuple[SchemaPart, ...]) -
     lock = None
     try:
         _make_own_directory(directory)
-        lock = OwnerLock(path.with_suffix(".lock"))
+        lock = OwnerLock(lock_path(path))
         return IndexFile(path, parts, lock)
     except (OSError, ConfigError) as error:
         if lock is not None:
@@ -207,6 +207,11 @@ def index_path(directory: Path, home: str) -> Path:
     """Name the index file of ``home``, by a hash of its real path."""
     name = blake2b(os.fsencode(os.path.realpath(home)), digest_size=12).hexdigest()
     return directory / f"{name}.db"
+
+
+def lock_path(path: Path) -> Path:
+    """Name the lock of whoever owns the index file ``path``."""
+    return path.with_suffix(".lock")
 
 
 def connect_writer(path: Path) -> apsw.Connection:

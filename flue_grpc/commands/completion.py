@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from flue_grpc.commands.connection import add_connection, target_of
 from flue_grpc.commands.output import OK
+from flue_grpc.commands.running import index_lock
 from flue_grpc.render.safe import for_line
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def _print_ids(arguments: argparse.Namespace) -> int:
     from flue_grpc.errors import FlueError
 
     try:
-        target = target_of(arguments)
+        target = target_of(arguments, index_lock)
         if target is not None:
             with Client(target) as client:
                 _print_sessions(client)

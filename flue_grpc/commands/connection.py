@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import socket
 import tempfile
 import time
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from flue_grpc.commands.options import configuration_of
 from flue_grpc.commands.output import CANNOT, NOTHING, complain
+from flue_grpc.commands.running import configured, index_lock, owner, store_lock
 from flue_grpc.errors import AlreadyRunningError, ConfigError
 
 if TYPE_CHECKING:
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from flue_grpc.agentindex.index import AgentIndex
-    from flue_grpc.client import CallError, Client, Target
+    from flue_grpc.client import CallError, Client, RetryPolicy, Target
+    from flue_grpc.client.retry import OnBreak
     from flue_grpc.config import Configuration
     from flue_grpc.server import Server
 
@@ -28,6 +29,19 @@ _OWNER_SECONDS: Final = 5.0  # another command may own the index for that long
 _SETTLE_SECONDS: Final = 0.5  # a sweep that finds little takes some milliseconds
 _REACH_SECONDS: Final = 5.0
 _PAUSE: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class _Need:
+    """What a command needs of a server: its settings in this process, whom to wait for, its lock.
+
+    ``adapt`` makes settings of a temporary directory; ``still_runs`` says whether
+    the index is not ready yet; ``lock`` names the file that the owner holds.
+    """
+
+    adapt: Callable[[Configuration, Path], Configuration]
+    still_runs: Callable[[AgentIndex], bool]
+    lock: Callable[[Configuration], Path]
 
 
 def add_connection(parser: argparse.ArgumentParser) -> None:
@@ -55,9 +69,17 @@ def _add_tls(group: argparse._ArgumentGroup) -> None:
 
 
 @contextmanager
-def transcripts(arguments: argparse.Namespace) -> Iterator[Client]:
-    """Connect for what concerns transcripts; the Store is not touched."""
-    with _connected(arguments, _without_store, _sweep_runs) as client:
+def transcripts(
+    arguments: argparse.Namespace,
+    retry: RetryPolicy | None = None,
+    on_break: OnBreak | None = None,
+) -> Iterator[Client]:
+    """Connect for what concerns transcripts; the Store is not touched.
+
+    ``retry`` and ``on_break`` are those of a Client.
+    """
+    need = _Need(_without_store, _sweep_runs, index_lock)
+    with _connected(arguments, need) as target, _client(target, retry, on_break) as client:
         _settle(client)
         yield client
 
@@ -65,7 +87,8 @@ def transcripts(arguments: argparse.Namespace) -> Iterator[Client]:
 @contextmanager
 def ranked_transcripts(arguments: argparse.Namespace) -> Iterator[Client]:
     """Connect for a search by rank, whose index is filled after the transcripts are read."""
-    with _connected(arguments, _without_store, _ranking_runs) as client:
+    need = _Need(_without_store, _ranking_runs, index_lock)
+    with _connected(arguments, need) as target, _client(target) as client:
         _settle(client)
         yield client
 
@@ -73,8 +96,18 @@ def ranked_transcripts(arguments: argparse.Namespace) -> Iterator[Client]:
 @contextmanager
 def store(arguments: argparse.Namespace) -> Iterator[Client]:
     """Connect for what concerns the Store."""
-    with _connected(arguments, _with_store, _nothing_runs) as client:
+    need = _Need(_with_store, _nothing_runs, store_lock)
+    with _connected(arguments, need) as target, _client(target) as client:
         yield client
+
+
+def _client(
+    target: Target, retry: RetryPolicy | None = None, on_break: OnBreak | None = None
+) -> Client:
+    from flue_grpc.client import Client, RetryPolicy
+    from flue_grpc.client.retry import in_silence
+
+    return Client(target, retry=retry or RetryPolicy(), on_break=on_break or in_silence)
 
 
 def reporting(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
@@ -91,17 +124,20 @@ def reporting(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Na
     return reported
 
 
-def target_of(arguments: argparse.Namespace) -> Target | None:
+def target_of(
+    arguments: argparse.Namespace, lock: Callable[[Configuration], Path]
+) -> Target | None:
     """Find the server that was named, or the one that runs; None when there is none.
 
-    Raises ConfigError when what was named cannot be used.
+    That is one at a configured address, or whoever holds ``lock``. Raises ConfigError
+    when what was named cannot be used, and AlreadyRunningError as ``owner`` does.
     """
     from flue_grpc.client.target import Target, read_token
 
     if not arguments.server:
         if arguments.tls or arguments.ca or arguments.cert or arguments.key:
             raise ConfigError("--tls, --ca, --cert and --key go with --server")
-        return _running(arguments)
+        return configured(arguments) or owner(arguments, lock)
     return Target(
         address=arguments.server,
         token=read_token(arguments.bearer) if arguments.bearer else "",
@@ -110,21 +146,6 @@ def target_of(arguments: argparse.Namespace) -> Target | None:
         certificate=_read(arguments.cert),
         private_key=_read(arguments.key),
     )
-
-
-def _running(arguments: argparse.Namespace) -> Target | None:
-    """Find a server of this configuration on this machine; only plaintext is tried."""
-    from flue_grpc.client.target import Target, read_token
-
-    settings = configuration_of(arguments).settings
-    for address in settings.listen:
-        if address.startswith(_UNIX):
-            if _answers(socket.AF_UNIX, address.removeprefix(_UNIX)):
-                return Target(address=address)
-        elif settings.tls_cert is None and _answers_tcp(address):
-            file = arguments.bearer or settings.token_path
-            return Target(address=address, token=read_token(file) if file.is_file() else "")
-    return None
 
 
 def _read(path: Path | None) -> bytes | None:
@@ -137,25 +158,17 @@ def _read(path: Path | None) -> bytes | None:
 
 
 @contextmanager
-def _connected(
-    arguments: argparse.Namespace,
-    adapt: Callable[[Configuration, Path], Configuration],
-    still_runs: Callable[[AgentIndex], bool],
-) -> Iterator[Client]:
-    from flue_grpc.client import Client
-
-    target = _first_choice(arguments)
+def _connected(arguments: argparse.Namespace, need: _Need) -> Iterator[Target]:
+    target = _first_choice(arguments, need)
     if target is not None:
         if arguments.server:
             _reach(target)
-        with Client(target) as client:
-            yield client
+        yield target
         return
     with tempfile.TemporaryDirectory(prefix="flue-grpc-") as directory:
-        configuration = adapt(configuration_of(arguments), Path(directory))
-        in_process = _in_process(arguments, configuration, Path(directory), still_runs)
-        with in_process as target, Client(target) as client:
-            yield client
+        configuration = need.adapt(configuration_of(arguments), Path(directory))
+        with _in_process(arguments, configuration, Path(directory), need) as target:
+            yield target
 
 
 def _reach(target: Target) -> None:
@@ -180,11 +193,11 @@ def _reach(target: Target) -> None:
             raise CallError(error.code, f"no answer from {target.address}{why}") from error
 
 
-def _first_choice(arguments: argparse.Namespace) -> Target | None:
+def _first_choice(arguments: argparse.Namespace, need: _Need) -> Target | None:
     """Prefer a server that runs, unless it may have another home than the one named."""
     if arguments.home and not arguments.data_dir and not arguments.server:
-        return None
-    return target_of(arguments)
+        return owner(arguments, need.lock)
+    return target_of(arguments, need.lock)
 
 
 @contextmanager
@@ -192,19 +205,20 @@ def _in_process(
     arguments: argparse.Namespace,
     configuration: Configuration,
     directory: Path,
-    still_runs: Callable[[AgentIndex], bool],
+    need: _Need,
 ) -> Iterator[Target]:
     """Serve from this process, or find the server that owns the files after all."""
-    from flue_grpc.client.target import Target, socket_target
+    from flue_grpc.client import Target
+    from flue_grpc.client.target import socket_target
 
     path = directory / "flue.sock"
     settings = replace(configuration.settings, listen=(f"{_UNIX}{path}",))
-    server = _start(arguments, replace(configuration, settings=settings))
+    server = _start(arguments, replace(configuration, settings=settings), need)
     if isinstance(server, Target):
         yield server
         return
     try:
-        _wait_while(still_runs, server.services.index)
+        _wait_while(need.still_runs, server.services.index)
         yield socket_target(path)
     finally:
         server.stop()
@@ -222,7 +236,9 @@ def _with_store(configuration: Configuration, directory: Path) -> Configuration:
     return configuration
 
 
-def _start(arguments: argparse.Namespace, configuration: Configuration) -> Server | Target:
+def _start(
+    arguments: argparse.Namespace, configuration: Configuration, need: _Need
+) -> Server | Target:
     """Start a server, or return the one that runs; another command may own the files for a while.
 
     Raises AlreadyRunningError when they stay taken and nobody answers.
@@ -234,7 +250,7 @@ def _start(arguments: argparse.Namespace, configuration: Configuration) -> Serve
         try:
             server = Server(configuration)
         except AlreadyRunningError:
-            running = _running(arguments)
+            running = configured(arguments) or owner(arguments, need.lock)
             if running is not None:
                 return running
             if time.monotonic() > end:
@@ -282,26 +298,6 @@ def _sweep_runs(index: AgentIndex) -> bool:
 
 def _ranking_runs(index: AgentIndex) -> bool:
     return index.building or index.lags
-
-
-def _answers_tcp(address: str) -> bool:
-    from flue_grpc.listeners import TcpAddress, parse_address
-    from flue_grpc.security.addresses import is_loopback
-
-    parsed = parse_address(address)
-    if not isinstance(parsed, TcpAddress) or not is_loopback(parsed.host):
-        return False
-    family = socket.AF_INET6 if ":" in parsed.host else socket.AF_INET
-    return _answers(family, (parsed.host, parsed.port))
-
-
-def _answers(family: socket.AddressFamily, address: str | tuple[str, int]) -> bool:
-    with socket.socket(family) as probe:
-        try:
-            probe.connect(address)
-        except OSError:
-            return False
-    return True
 
 
 def _report(error: CallError) -> int:

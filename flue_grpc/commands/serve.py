@@ -11,6 +11,7 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from flue_grpc.commands.options import add_settings, configuration_of
+from flue_grpc.errors import AlreadyRunningError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,13 +53,19 @@ def run(arguments: argparse.Namespace) -> int:
 
     start_logging(configuration.settings, sys.stderr)
     stopping = _stop_on_signals()
+    from flue_grpc.large_blocks import give_large_blocks_back
     from flue_grpc.server import Server
 
-    server = Server(configuration)
+    try:
+        server = Server(configuration)
+    except AlreadyRunningError as error:
+        raise AlreadyRunningError(f"{error}, or choose another --data-dir and --listen") from error
     try:
         if not stopping.is_set():
             server.start()
+            server.announce()
             _say(server.addresses, configuration.settings)
+            give_large_blocks_back()
             _show_first_sweep(server, stopping)
         stopping.wait()
     finally:

@@ -182,6 +182,31 @@ def test_only_one_of_many_contenders_gets_the_lock(tmp_path):
     winner.release()
 
 
+def test_a_lock_tells_where_its_owner_listens(tmp_path):
+    path = tmp_path / "lock"
+    assert private_files.holder_of(path) is None
+    with private_files.OwnerLock(path):
+        assert private_files.holder_of(path) == private_files.Holder(f"process {os.getpid()}")
+        private_files.announce(path, ("unix:/run/a b", "127.0.0.1:7", "unix:/two\nlines"))
+        holder = private_files.holder_of(path)
+        assert holder.addresses == ("unix:/run/a b", "127.0.0.1:7")
+        assert str(holder) == (
+            f"process {os.getpid()}, the server at unix:/run/a b and 127.0.0.1:7"
+        )
+        assert mode(path) == 0o600
+    assert path.read_text() == ""
+    assert private_files.holder_of(path) is None
+
+
+def test_nothing_is_announced_in_the_lock_of_another(tmp_path):
+    path = tmp_path / "lock"
+    path.write_text("1\n")
+    private_files.announce(path, ("unix:/run/s",))
+    private_files.announce(tmp_path / "missing", ("unix:/run/s",))
+    assert path.read_text() == "1\n"
+    assert not (tmp_path / "missing").exists()
+
+
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS])
 def test_a_disk_that_takes_nothing_keeps_no_lock_from_its_owner(tmp_path, monkeypatch, code):
     def refused(*_):

@@ -34,7 +34,7 @@ def run(data):
     """Run a command on the data directory."""
 
     def command(operation, *, at=None, **given):
-        arguments = {"session": "", "format": "jsonl", "repair": False} | given
+        arguments = {"session": "", "format": "jsonl", "output": None, "repair": False} | given
         settings = SimpleNamespace(data_dir=at or data, durability="full")
         return store_commands.run(SimpleNamespace(operation=operation, **arguments), settings)
 
@@ -213,6 +213,16 @@ def test_restore_import_and_repair_are_refused_and_name_the_server(run, server, 
         "store.db-shm",
         "store.db-wal",
     ]
+
+
+def test_a_server_is_found_through_a_link_to_its_database(run, server, tmp_path, filled):
+    run("backup", destination=tmp_path / "copy.db")
+    linked = tmp_path / "linked"
+    linked.mkdir(mode=0o700)
+    (linked / "store.db").symlink_to(filled / "store.db")
+    with pytest.raises(AlreadyRunningError, match=f"{filled}/lock is locked by process"):
+        run("restore", source=tmp_path / "copy.db", at=linked)
+    assert [entry.name for entry in linked.iterdir()] == ["store.db"]
 
 
 def test_a_bar_is_shown_on_a_terminal_only(run, filled, tmp_path, capfd, monkeypatch):
