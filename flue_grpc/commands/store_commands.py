@@ -57,10 +57,9 @@ def _backup(args: Namespace, settings: Settings) -> int:
 
 
 def _restore(args: Namespace, settings: Settings) -> int:
-    path, source = _path(settings), args.source.absolute()
-    files.refuse_wrong_kind(path)
+    path, source = files.real_path(_path(settings)), args.source.absolute()
     with files.claim(path), _progress("restoring") as progress:
-        kept = backup.restore(source, path.resolve(), _store(settings), progress)
+        kept = backup.restore(source, path, _store(settings), progress)
     if kept is not None:
         _say(f"the replaced database is kept as {kept}")
     return _OK

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from flue_grpc.store.values import StoreSettings
 
-REPLACED_SUFFIX: Final = ".before-restore"
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -76,7 +75,7 @@ def refuse_damaged(source: Path, settings: StoreSettings) -> None:
 def _set_aside(path: Path, settings: StoreSettings) -> Path:
     """Keep the database under another name, whole, with its log if that cannot be folded in."""
     files.tighten(path)
-    kept = files.free_name(files.with_suffix(path, REPLACED_SUFFIX))
+    kept = files.free_name(files.with_suffix(path, files.REPLACED_SUFFIX))
     kept_log = files.with_suffix(kept, files.LOG_SUFFIX)
     log = files.with_suffix(path, files.LOG_SUFFIX)
     if log.exists():

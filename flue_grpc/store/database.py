@@ -44,11 +44,10 @@ class Database:
         Raises UnusableDatabaseError for a file that is not to be opened, with
         nothing created beside it; AlreadyRunningError; ConfigError.
         """
-        opening.inspect(path, settings)
-        lock = files.claim(path)
+        real = files.real_path(path)
+        opening.inspect(real, settings)
+        lock = files.claim(real)
         try:
-            # SQLite keeps its other files beside the real one.
-            real = path.resolve()
             opened = opening.open_owned(real, settings, now)
             return cls._assemble(real, settings, lock, opened, now)
         except BaseException:
@@ -84,9 +83,10 @@ def owned(path: Path, settings: StoreSettings) -> Iterator[apsw.Connection]:
 
     Raises as ``Database.open``; StoreReadOnlyError when it cannot be written.
     """
-    opening.inspect(path, settings)
-    with files.claim(path):
-        opened = opening.open_owned(path.resolve(), settings, system_time)
+    real = files.real_path(path)
+    opening.inspect(real, settings)
+    with files.claim(real):
+        opened = opening.open_owned(real, settings, system_time)
         try:
             if opened.is_read_only:
                 raise StoreReadOnlyError("the database cannot be written")

@@ -6,6 +6,7 @@ that SQLite holds on it in this process.
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import stat
@@ -18,6 +19,7 @@ from flue_grpc.errors import UnusableDatabaseError
 DATABASE_NAME: Final = "store.db"
 LOCK_NAME: Final = "lock"
 LOG_SUFFIX: Final = "-wal"
+REPLACED_SUFFIX: Final = ".before-restore"
 _COMPANIONS: Final = ("", LOG_SUFFIX, "-shm", "-journal")
 _UNKNOWN: Final = "this file system"
 _ESCAPE: Final = re.compile(rb"\\([0-7]{3})")
@@ -44,14 +46,51 @@ def refuse_wrong_kind(path: Path) -> None:
         raise UnusableDatabaseError(f"{path} cannot be read: permission denied")
 
 
-def claim(path: Path) -> private_files.OwnerLock:
-    """Become the owner of the database at ``path``, making its directory if it is missing.
+def real_path(path: Path) -> Path:
+    """Return where the database lies: SQLite keeps its other files there, and we the lock.
+
+    Raises UnusableDatabaseError as ``refuse_wrong_kind``, ConfigError when the
+    directory of a link is not safe.
+    """
+    refuse_wrong_kind(path)
+    if path.is_symlink():
+        private_files.make_private_directory(path.parent)
+    return path.resolve()
+
+
+def lock_path(path: Path) -> Path:
+    """Return the owner's lock of the database at ``path``, beside the real file."""
+    return path.resolve().parent / LOCK_NAME
+
+
+def claim(real: Path) -> private_files.OwnerLock:
+    """Become the owner of the database at a real path, making its directory if it is missing.
 
     Raises AlreadyRunningError naming the owner, ConfigError when the directory
     is not safe.
     """
-    private_files.make_private_directory(path.parent)
-    return private_files.OwnerLock(path.parent / LOCK_NAME)
+    private_files.make_private_directory(real.parent)
+    return private_files.OwnerLock(real.parent / LOCK_NAME)
+
+
+def refuse_other_names(path: Path) -> None:
+    """Raise UnusableDatabaseError for a file with hard links; the caller holds its lock.
+
+    Under another name it would have another lock and another log. The name that a
+    restore gave it, which was killed before it replaced it, is taken back.
+    """
+    status = path.stat()
+    if status.st_nlink == 1:
+        return
+    for kept in path.parent.glob(glob.escape(path.name + REPLACED_SUFFIX) + "*"):
+        if os.path.samestat(kept.lstat(), status):
+            kept.unlink()
+    count = path.stat().st_nlink
+    if count > 1:
+        raise UnusableDatabaseError(
+            f"{path} has {count} names (hard links), under each of which another server could "
+            "write to it; put a copy in its place"
+        )
 
 
 def create_missing(path: Path) -> bool:

@@ -91,6 +91,7 @@ def open_owned(path: Path, settings: StoreSettings, now: Now) -> Opened:
     created for it is removed again.
     """
     created = files.create_missing(path)
+    files.refuse_other_names(path)
     try:
         files.tighten(path)
         connection = open_writer(path, settings)
