@@ -21,7 +21,7 @@ from flue_grpc.rpc.reflection import add_reflection
 from flue_grpc.rpc.runtime import AGENT_INDEX_NAME, STORE_NAME, Runtime, RuntimeSettings
 from flue_grpc.rpc.store_service import StoreService
 from flue_grpc.settings import xdg
-from flue_grpc.store.files import LOCK_NAME
+from flue_grpc.store.files import lock_path as database_lock
 from flue_grpc.store.store import Store
 from flue_grpc.store.values import StoreSettings
 
@@ -162,7 +162,7 @@ def index_settings(configuration: Configuration, environment: Mapping[str, str])
 
 def store_lock(configuration: Configuration) -> Path:
     """Name the lock of whoever owns the Store."""
-    return configuration.settings.data_dir / LOCK_NAME
+    return database_lock(configuration.settings.data_dir / DATABASE_NAME)
 
 
 def index_lock(configuration: Configuration, environment: Mapping[str, str]) -> Path:
