@@ -105,6 +105,19 @@ def no_thread_is_left():
             assert not thread.is_alive(), f"these tests leave a thread: {thread.name}"
 
 
+def pytest_terminal_summary(terminalreporter):
+    """Show what tests have counted: the figures of docs/reliability.md."""
+    counted = [
+        (report.nodeid, ", ".join(f"{name} {count}" for name, count in report.user_properties))
+        for report in terminalreporter.getreports("passed")
+        if report.when == "call" and report.user_properties
+    ]
+    if counted:
+        terminalreporter.section("counted")
+    for nodeid, figures in counted:
+        terminalreporter.line(f"{nodeid}: {figures}")
+
+
 @pytest.fixture
 def authority():
     return Authority()

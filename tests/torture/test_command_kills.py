@@ -49,7 +49,7 @@ def _killed(life, seconds):
 
 
 def test_a_killed_restore_leaves_the_old_database_or_the_new_one(
-    data, directory, nursery, kills, seed
+    data, directory, nursery, *, kills, seed, record_property
 ):
     dice = random.Random(seed)
     _fill(directory / "new.db", "new")
@@ -74,6 +74,7 @@ def test_a_killed_restore_leaves_the_old_database_or_the_new_one(
         assert _first_words(data / "store.db") == ({"new"}, MESSAGES)
     assert left <= {"old", "new"}
     assert "old" in left
+    record_property("kills", max(6, kills // 20))
 
 
 def _is_whole(path):
@@ -86,7 +87,9 @@ def _is_whole(path):
             return False
 
 
-def test_a_killed_backup_is_whole_or_not_there(data, directory, nursery, kills, seed):
+def test_a_killed_backup_is_whole_or_not_there(
+    data, directory, nursery, *, kills, seed, record_property
+):
     dice = random.Random(seed)
     _fill(data / "store.db", "kept")
     for turn in range(max(6, kills // 20)):
@@ -96,9 +99,12 @@ def test_a_killed_backup_is_whole_or_not_there(data, directory, nursery, kills, 
         if copy.exists():
             assert _first_words(copy) == ({"kept"}, MESSAGES)
     assert _first_words(data / "store.db") == ({"kept"}, MESSAGES)
+    record_property("kills", max(6, kills // 20))
 
 
-def test_a_killed_adoption_is_done_by_the_next_start(data, directory, nursery, kills, seed):
+def test_a_killed_adoption_is_done_by_the_next_start(
+    data, directory, nursery, *, kills, seed, record_property
+):
     dice = random.Random(seed)
     original = directory / "original.db"
     with closing(apsw.Connection(str(original))) as connection:
@@ -119,3 +125,4 @@ def test_a_killed_adoption_is_done_by_the_next_start(data, directory, nursery, k
         assert _first_words(database) == ({"first"}, MESSAGES)
         copies = [path for path in data.iterdir() if COPY_SUFFIX in path.name]
         assert any(_is_whole(copy) for copy in copies)
+    record_property("kills", 2 * max(6, kills // 20))

@@ -15,7 +15,9 @@ from tests.torture.victim import until
 SESSIONS, MESSAGES = 25, 40
 
 
-def test_a_killed_import_leaves_whole_sessions(directory, nursery, kills, seed, capfdbinary):
+def test_a_killed_import_leaves_whole_sessions(
+    directory, nursery, *, kills, seed, capfdbinary, record_property
+):
     dice = random.Random(seed)
     exported = directory / "export.jsonl"
     exported.write_bytes(_export(directory, capfdbinary))
@@ -30,6 +32,7 @@ def test_a_killed_import_leaves_whole_sessions(directory, nursery, kills, seed, 
         assert _import(nursery, data, exported).wait() == (1 if seen[-1] else 0)
         assert _check(data) == SESSIONS
     assert any(count < SESSIONS for count in seen)
+    record_property("kills", len(seen))
 
 
 def _export(directory, capfdbinary):

@@ -45,7 +45,9 @@ MOMENTS = (("sweep", "worker"), ("ranked", "worker"), *ON_THREADS)
 
 
 @pytest.mark.parametrize("worker_bytes", [WORKER_BYTES, NO_WORKER], ids=["worker", "thread"])
-def test_a_killed_index_ends_like_a_fresh_one(directory, nursery, kills, seed, worker_bytes):
+def test_a_killed_index_ends_like_a_fresh_one(
+    directory, nursery, *, kills, seed, worker_bytes, record_property
+):
     dice = random.Random(seed)
     home = ChangingHome(directory, seed)
     home.fill(60)
@@ -69,6 +71,9 @@ def test_a_killed_index_ends_like_a_fresh_one(directory, nursery, kills, seed, w
             _compare(nursery, home, worker_bytes, directory / f"fresh-{turn}")
     _compare(nursery, home, worker_bytes, directory / "fresh")
     assert all(fallen[moment] >= turns // 2 // len(moments) for moment in moments)
+    record_property("kills", turns)
+    for (kind, who), count in fallen.items():
+        record_property(f"{who} killed in {kind}", count)
 
 
 def _doom(nursery, home, worker_bytes, moment, dice):

@@ -31,7 +31,7 @@ def victim(directory):
         yield started
 
 
-def test_killed_servers_lose_and_double_nothing(victim, kills, seed):
+def test_killed_servers_lose_and_double_nothing(victim, kills, seed, record_property):
     dice = random.Random(seed)
     clients = [Client(number, dice.random()) for number in range(CLIENTS)]
     for turn in range(kills):
@@ -57,6 +57,8 @@ def test_killed_servers_lose_and_double_nothing(victim, kills, seed):
     _check_index(victim)
     assert sum(client.answered for client in clients) > kills
     assert victim.lives == kills + 1
+    record_property("kills", kills)
+    record_property("answered", sum(client.answered for client in clients))
 
 
 def _check_index(victim):

@@ -230,7 +230,7 @@ def opened_for(path, vfs):
 
 @pytest.mark.parametrize(("operation", "suffix", "code", "is_torn"), KINDS)
 def test_every_answered_write_survives_a_fault_at_every_place(
-    path, vfs, items, *, operation, suffix, code, is_torn
+    path, vfs, items, record_property, *, operation, suffix, code, is_torn
 ):
     """Fail the n-th read, write or sync, for each n that a sound run has."""
     sound = opened_for(path, vfs)
@@ -238,6 +238,7 @@ def test_every_answered_write_survives_a_fault_at_every_place(
     places = vfs.calls[operation, suffix]
     sound.close()
     assert places >= ROUNDS
+    record_property("faults", places)
     for at in range(1, places + 1):
         here = path.parent / str(at) / "store.db"
         store = opened_for(here, vfs)

@@ -81,10 +81,11 @@ def recovered(base, files):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_power_cut_loses_nothing_that_was_answered(base, vfs, seed):
+def test_a_power_cut_loses_nothing_that_was_answered(base, vfs, seed, record_property):
     run = Run(base / "data" / "store.db", vfs, random.Random(seed), "full")
     run.run()
     assert len(run.cuts) > 15
+    record_property("cuts", len(run.cuts))
     for number, (answered, begun, files) in enumerate(run.cuts):
         found = recovered(base / f"cut-{number}", files)
         assert found == [f"m{n}" for n in range(len(found))]
