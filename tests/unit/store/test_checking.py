@@ -79,6 +79,20 @@ def test_an_index_that_differs_from_its_rows_is_found_and_repaired(filled, sql, 
     assert check(filled).is_sound
 
 
+@pytest.mark.parametrize("word", ["a" + "ж" * 40_000, "字" * 20_000, "a" + "\u0301\u0323" * 40_000])
+def test_a_token_that_fts5_cuts_is_checked_and_repaired(path, items, word):
+    store = Store.open(path)
+    store.create_session("s", "t")
+    store.append_message("s", Draft("user", f"{word} needle"))
+    assert len(items(store.search_messages(MessageQuery("needle")))) == 1
+    assert items(store.search_messages(MessageQuery("ж"))) == []
+    store.close()
+    assert check(path).is_sound
+    with owned(path, DEFAULT_SETTINGS) as connection:
+        checking.repair(connection)
+    assert check(path).is_sound
+
+
 def test_the_index_of_memory_is_checked_too(filled, sql):
     sql("UPDATE memory_entries SET content = 'another note'")
     assert check(filled).index_faults == (IndexFault("memory_index", 1),)
