@@ -23,6 +23,10 @@ def own_server() -> Iterator[Client]:
     try:
         with connect_from_environment() as client:
             yield client
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever reads our output has enough; Python would complain of the rest at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (CallError, ConfigError, OSError) as error:
         sys.exit(str(error))
     except KeyboardInterrupt:

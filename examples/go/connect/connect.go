@@ -29,7 +29,8 @@ const (
 	// its envelope.
 	ReceiveBytes = 36 << 20
 
-	attempts    = 8
+	attempts    = 8                // of a stream that has brought nothing yet
+	patience    = 10 * time.Minute // with one that has
 	firstWait   = 100 * time.Millisecond
 	longestWait = 2 * time.Second
 )
@@ -98,34 +99,42 @@ func Dial(target Target) (*grpc.ClientConn, error) {
 }
 
 // Each gives take every response of a stream. A stream that breaks is opened again,
-// later after each failure without progress; take notes in the request of open where
-// that goes on. Only broken streams are worth it: the server or the connection went
-// away, or it cut off a reader that paused.
+// later after each failure without progress, and for ten minutes when it had begun;
+// take notes in the request of open where that goes on. Only broken streams are worth
+// it: the server stopped, the connection went away, or a reader that paused was cut off.
 func Each[Response any](
 	ctx context.Context,
 	open func(context.Context) (grpc.ServerStreamingClient[Response], error),
 	take func(*Response),
 ) error {
+	begun, alive := false, time.Now()
 	for failures := 0; ; {
 		err := drain(ctx, open, func(response *Response) {
-			failures = 0
+			failures, begun = 0, true
 			take(response)
 		})
-		code := status.Code(err)
-		if err == nil || (code != codes.Unavailable && code != codes.Aborted) {
+		if err == nil || ctx.Err() != nil || !isBroken(err) {
 			return err
+		}
+		if failures == 0 {
+			alive = time.Now()
 		}
 		failures++
-		if failures == attempts {
+		if (!begun && failures == attempts) || time.Since(alive) > patience {
 			return err
 		}
-		wait := min(longestWait, firstWait<<(failures-1))
+		wait := min(longestWait, firstWait<<min(failures-1, 10))
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(wait/2 + rand.N(wait/2)):
 		}
 	}
+}
+
+func isBroken(err error) bool {
+	code := status.Code(err)
+	return code == codes.Unavailable || code == codes.Aborted || code == codes.Canceled
 }
 
 func drain[Response any](

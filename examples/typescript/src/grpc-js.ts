@@ -71,10 +71,10 @@ export function unary<I extends DescMessage, O extends DescMessage>(
   });
 }
 
-/** The server or the connection went away, or it cut off a reader that paused. */
+/** The server stopped, the connection went away, or a reader that paused was cut off. */
 export function isBroken(error: unknown): boolean {
   const { code } = error as Partial<ServiceError>;
-  return code === status.UNAVAILABLE || code === status.ABORTED;
+  return code === status.UNAVAILABLE || code === status.ABORTED || code === status.CANCELLED;
 }
 
 function codec<I extends DescMessage, O extends DescMessage>(

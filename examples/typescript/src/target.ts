@@ -15,7 +15,8 @@ export interface Target {
 /** What a client of the Store allows: a message of 32 MiB and its envelope. */
 export const RECEIVE_BYTES = 36 * 1024 * 1024;
 
-const ATTEMPTS = 8;
+const ATTEMPTS = 8; // of a call that has brought nothing yet
+const PATIENCE_MS = 600_000; // with one that has
 const FIRST_WAIT_MS = 100;
 const LONGEST_WAIT_MS = 2000;
 
@@ -41,21 +42,30 @@ export function checkTarget(target: Target): void {
 }
 
 /**
- * Runs `call` until it ends well, waiting longer after each failure. `call` says
- * with `progressed` that something arrived, which forgives earlier failures, and
- * starts from wherever it came to. `isBroken` tells the failures that are worth
- * another call.
+ * Runs `call` until it ends well, waiting longer after each failure, for ten minutes
+ * once it has begun. `call` says with `progressed` that something arrived, which
+ * forgives earlier failures, and starts from wherever it came to. `isBroken` tells the
+ * failures that are worth another call.
  */
 export async function resume(
   call: (progressed: () => void) => Promise<void>,
   isBroken: (error: unknown) => boolean,
 ): Promise<void> {
-  for (let failures = 0; ; ) {
+  let failures = 0;
+  let hasBegun = false;
+  let failingSince = 0;
+  const progressed = () => {
+    failures = 0;
+    hasBegun = true;
+  };
+  for (;;) {
     try {
-      return await call(() => (failures = 0));
+      return await call(progressed);
     } catch (error) {
+      if (!failures) failingSince = Date.now();
       failures += 1;
-      if (failures === ATTEMPTS || !isBroken(error)) throw error;
+      const isLast = hasBegun ? Date.now() > failingSince + PATIENCE_MS : failures === ATTEMPTS;
+      if (isLast || !isBroken(error)) throw error;
       const wait = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** (failures - 1));
       await sleep(wait * (0.5 + Math.random() / 2));
     }
