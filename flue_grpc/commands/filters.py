@@ -30,7 +30,7 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
         metavar="TOOL",
         help="such as claude",
     )
-    group.add_argument("--cwd", type=_directory, default="", help="of this working directory")
+    group.add_argument("--cwd", type=directory, default="", help="of this working directory")
     group.add_argument(
         "--since", type=when, metavar="TIME", help="2026-03-01, a time, or 7d, 12h, 2w ago"
     )
@@ -85,5 +85,14 @@ class _KnownTools:
         return name in tuple(self)
 
 
-def _directory(text: str) -> str:
-    return os.path.realpath(text) if text.startswith(".") else text
+def directory(text: str) -> str:
+    """Read a directory as a session recorded it: absolute, without ``..`` and a last slash.
+
+    A relative one is where a process started there would be, so its links are resolved;
+    those of an absolute one are as they were written. Nothing stays nothing.
+    """
+    if not text:
+        return ""
+    if not text.startswith("/"):
+        return os.path.realpath(text)
+    return os.path.normpath("/" + text.lstrip("/"))

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from flue_grpc.commands.connection import add_connection, reporting, store
+from flue_grpc.commands.filters import directory
 from flue_grpc.commands.output import (
+    CANNOT,
     EXIT_CODES,
     OK,
     Style,
     add_output,
+    complain,
     make_console,
     nothing,
     print_fields,
@@ -65,13 +68,13 @@ def _add_reading(verbs: Subparsers) -> None:
     verb.add_argument("--limit", type=int, default=_LIMIT, metavar="N", help="0 for all")
     add_output(verb)
     verb = _verb(verbs, "size", "count the characters of a scope", _size)
-    verb.add_argument("scope", nargs="?", help="default: this directory")
+    verb.add_argument("scope", nargs="?", type=_scope, help="default: this directory")
 
 
 def _add_writing(verbs: Subparsers) -> None:
     verb = _verb(verbs, "add", "store an entry and print its id", _add)
     verb.add_argument("content", help="the text, or - for standard input")
-    verb.add_argument("--scope", help="default: this directory")
+    verb.add_argument("--scope", type=_scope, help="default: this directory")
     verb.add_argument("--pin", action="store_true", help="first in every list")
     verb = _verb(verbs, "edit", "replace an entry's text", _edit)
     verb.add_argument("id", type=int)
@@ -95,12 +98,21 @@ def _verb(
 
 def _add_scopes(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
-        "--scope", action="append", metavar="SCOPE", help="default: this directory and _global"
+        "--scope",
+        action="append",
+        type=_scope,
+        metavar="SCOPE",
+        help="default: this directory and _global",
     )
 
 
 def _scopes(arguments: argparse.Namespace) -> list[str]:
     return arguments.scope or [_here(), _GLOBAL]
+
+
+def _scope(text: str) -> str:
+    """Read a directory as ``sessions --cwd`` does; other words are scopes as they are."""
+    return directory(text) if text.startswith(".") or "/" in text else text
 
 
 def _here() -> str:
@@ -129,6 +141,8 @@ def _size(arguments: argparse.Namespace) -> int:
 
 def _add(arguments: argparse.Namespace) -> int:
     content = _content(arguments)
+    if not content.strip():
+        return _refuse_empty()
     with store(arguments) as client:
         scope = arguments.scope or _here()
         entry = client.store.write_memory_entry(scope, content, pinned=arguments.pin)
@@ -138,6 +152,8 @@ def _add(arguments: argparse.Namespace) -> int:
 
 def _edit(arguments: argparse.Namespace) -> int:
     content = _content(arguments)
+    if not content.strip():
+        return _refuse_empty()
     with store(arguments) as client:
         client.store.update_memory_entry(arguments.id, content=content)
     return OK
@@ -153,6 +169,11 @@ def _delete(arguments: argparse.Namespace) -> int:
     with store(arguments) as client:
         client.store.delete_memory_entry(arguments.id)
     return OK
+
+
+def _refuse_empty() -> int:
+    complain("there is no text to remember; `flue-grpc memory delete ID` removes an entry")
+    return CANNOT
 
 
 def _content(arguments: argparse.Namespace) -> str:

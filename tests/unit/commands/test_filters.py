@@ -5,7 +5,7 @@ import argparse
 import pytest
 
 from flue_grpc.agentindex.adapters import registry
-from flue_grpc.commands.filters import add_filters
+from flue_grpc.commands.filters import add_filters, directory
 
 
 class Fourth:
@@ -21,3 +21,26 @@ def test_the_tools_of_a_filter_are_those_of_the_registry(monkeypatch, capsys):
         parser.parse_args(["--tool", "fifth"])
     complaint = capsys.readouterr().err.replace("'", "")
     assert "invalid choice: fifth (choose from claude, codex, pi, fourth)" in complaint
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("/home/dev/shop/", "/home/dev/shop"),
+        ("/home/dev/shop/../cart", "/home/dev/cart"),
+        ("//home//dev/./shop", "/home/dev/shop"),
+        ("/", "/"),
+        ("", ""),
+        (".", "{here}"),
+        ("..", "{here}/.."),
+        ("sub/", "{here}/sub"),
+        ("{here}/link/", "{here}/link"),
+        ("link", "{here}/sub"),
+    ],
+)
+def test_a_directory_is_written_as_sessions_record_it(tmp_path, monkeypatch, text, meant):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "link").symlink_to("sub")
+    monkeypatch.chdir(tmp_path)
+    wanted = meant.format(here=tmp_path).replace(f"{tmp_path}/..", str(tmp_path.parent))
+    assert directory(text.format(here=tmp_path)) == wanted
