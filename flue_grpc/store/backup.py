@@ -11,8 +11,8 @@ import apsw
 
 from flue_grpc.errors import UnusableDatabaseError
 from flue_grpc.store import files, opening
-from flue_grpc.store.connections import first_value, open_beside, open_writer
-from flue_grpc.store.copying import Progress, copy_database, silent
+from flue_grpc.store.connections import first_value, open_beside, open_kept, open_writer
+from flue_grpc.store.copying import Progress, copy_database, fill, silent, unfinished
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,6 +32,7 @@ def backup(
     """
     if opening.inspect(path, settings).kind == "empty":
         raise UnusableDatabaseError(f"{path} is not there yet, or empty")
+    files.refuse_name_in_use(destination, path)
     try:
         with closing(open_beside(path, settings)) as connection:
             copy_database(connection, destination, settings, progress)
@@ -44,18 +45,21 @@ def restore(
 ) -> Path | None:
     """Put a backup in the place of the database; return where the replaced one is kept.
 
-    The caller holds the lock of ``path``. The source is checked first and left
-    as it is; one of an older version is migrated at the next start. Raises
-    UnusableDatabaseError when it is damaged or not a Store's; then nothing was
-    replaced.
+    The caller holds the lock of ``path``. The source is checked first; it and a log
+    beside it, whose writes are restored too, are left as they are. One of an older
+    version is migrated at the next start. Raises UnusableDatabaseError when it is
+    damaged or not a Store's; then nothing was replaced.
     """
-    restored = files.with_suffix(path, ".restored")
-    restored.unlink(missing_ok=True)
     refuse_damaged(source, settings)
-    backup(source, restored, settings, progress)
-    kept = _set_aside(path, settings) if path.exists() else None
-    restored.replace(path)
-    files.sync_directory(path.parent)
+    with unfinished(path, source) as restored:
+        try:
+            with closing(open_kept(source, settings)) as connection:
+                fill(connection, restored, settings, progress)
+        except apsw.Error as error:
+            raise opening.unusable(source, error) from error
+        kept = _set_aside(path, settings) if path.exists() else None
+        restored.replace(path)
+        files.sync_directory(path.parent)
     return kept
 
 
@@ -64,7 +68,7 @@ def refuse_damaged(source: Path, settings: StoreSettings) -> None:
     if not source.exists() or opening.inspect(source, settings).kind == "empty":
         raise UnusableDatabaseError(f"{source} is not a database of the Store")
     try:
-        with closing(open_beside(source, settings)) as connection:
+        with closing(open_kept(source, settings)) as connection:
             verdict = first_value(connection, "PRAGMA integrity_check(1)")
     except apsw.Error as error:
         raise opening.unusable(source, error) from error

@@ -42,6 +42,13 @@ def open_beside(path: Path, settings: StoreSettings) -> apsw.Connection:
     return connection
 
 
+def open_kept(path: Path, settings: StoreSettings) -> apsw.Connection:
+    """Open a database whose file and log are to stay as they are, beside its owner or alone."""
+    connection = open_beside(path, settings)
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    return connection
+
+
 def open_untouched(path: Path, settings: StoreSettings) -> apsw.Connection:
     """Open a database that nobody has open, for a look: not even a log is made beside it."""
     name = f"file:{quote(str(path))}?immutable=1"

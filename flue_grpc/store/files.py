@@ -20,6 +20,7 @@ DATABASE_NAME: Final = "store.db"
 LOCK_NAME: Final = "lock"
 LOG_SUFFIX: Final = "-wal"
 REPLACED_SUFFIX: Final = ".before-restore"
+PARTIAL_SUFFIX: Final = ".partial-"
 _COMPANIONS: Final = ("", LOG_SUFFIX, "-shm", "-journal")
 _UNKNOWN: Final = "this file system"
 _ESCAPE: Final = re.compile(rb"\\([0-7]{3})")
@@ -76,15 +77,16 @@ def claim(real: Path) -> private_files.OwnerLock:
 def refuse_other_names(path: Path) -> None:
     """Raise UnusableDatabaseError for a file with hard links; the caller holds its lock.
 
-    Under another name it would have another lock and another log. The name that a
-    restore gave it, which was killed before it replaced it, is taken back.
+    Under another name it would have another lock and another log. A second name
+    that a restore or a copy gave it just before it was killed is taken back.
     """
     status = path.stat()
     if status.st_nlink == 1:
         return
-    for kept in path.parent.glob(glob.escape(path.name + REPLACED_SUFFIX) + "*"):
-        if os.path.samestat(kept.lstat(), status):
-            kept.unlink()
+    for suffix in (REPLACED_SUFFIX, PARTIAL_SUFFIX):
+        for other in path.parent.glob(glob.escape(path.name + suffix) + "*"):
+            if os.path.samestat(other.lstat(), status):
+                other.unlink()
     count = path.stat().st_nlink
     if count > 1:
         raise UnusableDatabaseError(
@@ -135,9 +137,28 @@ def free_name(path: Path) -> Path:
     return free
 
 
+def refuse_name_in_use(destination: Path, path: Path) -> None:
+    """Raise UnusableDatabaseError for a copy's name that belongs to a database, ``path`` or another.
+
+    SQLite would take the copy for a journal or a log, or we for a lock; and what
+    lies beside the name already would be replayed into it.
+    """
+    for suffix in _COMPANIONS[1:]:
+        owner = destination.with_name(destination.name.removesuffix(suffix) or "x")
+        if owner != destination and owner.exists():
+            raise UnusableDatabaseError(
+                f"{destination} is what SQLite calls a file of {owner}; choose another name"
+            )
+    databases = (path, destination.with_name(DATABASE_NAME))
+    if destination.resolve() in [lock_path(each) for each in databases if each.exists()]:
+        raise UnusableDatabaseError(f"{destination} is the lock of a database; choose another name")
+    for left in companions(destination):
+        raise UnusableDatabaseError(f"{left} is left of another database; choose another name")
+
+
 def remove(path: Path) -> None:
-    """Remove a closed database and the files beside it."""
-    for suffix in _COMPANIONS:
+    """Remove a closed database and the files beside it, which mean nothing without it."""
+    for suffix in reversed(_COMPANIONS):
         with_suffix(path, suffix).unlink(missing_ok=True)
 
 

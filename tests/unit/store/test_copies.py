@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import fcntl
 import os
+import secrets
+import shutil
 import stat
 import threading
 
@@ -129,10 +132,13 @@ def test_nothing_to_back_up_is_told_in_words(path, destination, missing):
 
 
 @pytest.mark.parametrize("error", [full(), io_error(WRITE)], ids=["full", "io"])
-def test_a_backup_that_fails_on_the_way_leaves_nothing(path, store, destination, error):
+def test_a_backup_that_fails_on_the_way_leaves_nothing(
+    path, store, destination, error, monkeypatch
+):
+    monkeypatch.setattr(secrets, "token_hex", lambda size: "0" * 2 * size)
     vfs = FaultyVFS()
     target = destination.with_name("store.db")
-    vfs.faults = [Fault("write", f".partial-{os.getpid()}", error, at=3)]
+    vfs.faults = [Fault("write", f".partial-{os.getpid()}-00000000", error, at=3)]
     source = open_beside(path, DEFAULT_SETTINGS)
     from flue_grpc.store.values import StoreSettings
 
@@ -156,6 +162,46 @@ def test_without_hard_links_a_file_is_renamed_and_nothing_replaced(
     with pytest.raises(UnusableDatabaseError, match="exists; choose another name"):
         backup.backup(path, destination, DEFAULT_SETTINGS)
     assert names(destination.parent) == ["copy.db"]
+
+
+@pytest.mark.parametrize("name", ["store.db-journal", "store.db-wal", "store.db-shm", "lock"])
+@pytest.mark.parametrize("through_a_link", [False, True])
+def test_a_name_that_belongs_to_the_database_is_no_destination(
+    path, tmp_path, name, through_a_link
+):
+    Store.open(path).close()
+    path.with_name("lock").unlink()
+    directory = path.parent
+    if through_a_link:
+        directory = tmp_path / "link"
+        directory.symlink_to(path.parent)
+    with pytest.raises(UnusableDatabaseError, match="choose another name"):
+        backup.backup(path, directory / name, DEFAULT_SETTINGS)
+    assert names(path.parent) == ["store.db"]
+
+
+def test_a_name_beside_which_a_log_was_left_is_no_destination(path, store, destination):
+    left = destination.with_name("copy.db-wal")
+    left.write_bytes(b"a log")
+    with pytest.raises(UnusableDatabaseError, match=f"{left} is left of another database"):
+        backup.backup(path, destination, DEFAULT_SETTINGS)
+    assert names(destination.parent) == ["copy.db-wal"]
+
+
+def test_what_a_killed_backup_left_is_removed_and_nothing_else(path, store, destination):
+    abandoned = destination.with_name("copy.db.partial-77-0123abcd")
+    running = destination.with_name("copy.db.partial-78-0123abcd")
+    kept = [
+        destination.with_name(name)
+        for name in ("copy.db.partial", "copy.db.partial-1-x", "copy.db.restored", "other.db")
+    ]
+    for file in (abandoned, running, *kept):
+        file.write_text("x")
+    abandoned.with_name(f"{abandoned.name}-journal").write_text("x")
+    with running.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        backup.backup(path, destination, DEFAULT_SETTINGS)
+    assert names(destination.parent) == sorted(file.name for file in (destination, running, *kept))
 
 
 # --- restore ---
@@ -230,6 +276,38 @@ def test_a_database_that_cannot_be_opened_is_kept_with_its_log(path, source):
     assert kept.read_text() == "garbage " * 1000
     assert kept.with_name("store.db.before-restore-wal").read_text() == "a log"
     assert sessions_in(path) == ["restored"]
+
+
+@pytest.mark.parametrize("name", ["store.db.restored", "store.db.partial-7-0123abcd"])
+def test_a_source_beside_the_database_is_never_removed_whatever_its_name(path, source, name):
+    Store.open(path).close()
+    beside = path.with_name(name)
+    shutil.copy(source, beside)
+    before = beside.read_bytes()
+    restore(beside, path)
+    assert sessions_in(path) == ["restored"]
+    assert beside.read_bytes() == before
+    assert names(path.parent) == sorted(["lock", "store.db", "store.db.before-restore", name])
+    path.unlink()
+    beside.write_text("damaged")
+    with pytest.raises(UnusableDatabaseError):
+        restore(beside, path)
+    assert beside.read_text() == "damaged"
+
+
+def test_a_log_beside_the_source_is_restored_and_left(path, tmp_path):
+    other = tmp_path / "other" / "store.db"
+    running = Store.open(other)
+    running.create_session("in the log", "t")
+    copy = tmp_path / "copy.db"
+    log = tmp_path / "copy.db-wal"
+    shutil.copy(other, copy)
+    shutil.copy(other.with_name("store.db-wal"), log)
+    running.close()
+    before = copy.read_bytes(), log.read_bytes()
+    restore(copy, path)
+    assert (copy.read_bytes(), log.read_bytes()) == before
+    assert sessions_in(path) == ["in the log"]
 
 
 @pytest.mark.parametrize("kind", ["missing", "empty", "text", "foreign", "newer", "damaged"])

@@ -230,13 +230,14 @@ def test_a_database_with_a_hard_link_is_refused_in_words(path, items):
     store.close()
 
 
-def test_the_second_name_of_a_killed_restore_is_taken_back(path, items):
+@pytest.mark.parametrize("suffix", [".before-restore.2", ".partial-7-0123abcd"])
+def test_the_second_name_of_a_killed_restore_or_copy_is_taken_back(path, items, suffix):
     store = Store.open(path)
     store.create_session("s", "t")
     store.close()
     earlier = path.with_name("store.db.before-restore")
     earlier.write_text("another file")
-    os.link(path, path.with_name("store.db.before-restore.2"))
+    os.link(path, path.with_name(f"store.db{suffix}"))
     store = Store.open(path)
     assert [session.id for session in items(store.list_sessions("all"))] == ["s"]
     store.close()
