@@ -78,6 +78,7 @@ DOCTOR_OPEN_FILES: Final = 1024  # a socket per call, a file per transcript read
 DOCTOR_FREE_BYTES: Final = 256 * MIB  # a large batch, its log and an index that is rebuilt
 DOCTOR_CERTIFICATE_DAYS: Final = 14  # time to renew a certificate by hand
 DOCTOR_HEALTH_SECONDS: Final = 2.0  # a server that runs answers at once
+DOCTOR_CHECK_SECONDS: Final = 2.0  # some hundred MB; a person waits for the report
 
 # --- Errors (contract rule 6) ---
 METADATA_VALUE_BYTES: Final = 200

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, Self
 
 from flue.agentindex.v1 import agent_index_pb2_grpc
 from flue.store.v1 import store_pb2_grpc
+from flue_grpc.agentindex import index_file
 from flue_grpc.agentindex.index import AgentIndex
-from flue_grpc.agentindex.index_file import index_path, lock_path
 from flue_grpc.agentindex.settings import IndexSettings, ReadLimits
 from flue_grpc.errors import ConfigError, DatabaseCorruptError, StoreStoppedError
 from flue_grpc.rpc.agentindex_service import AgentIndexService
@@ -168,7 +168,7 @@ def store_lock(configuration: Configuration) -> Path:
 def index_lock(configuration: Configuration, environment: Mapping[str, str]) -> Path:
     """Name the lock of whoever owns the index of this home's transcripts."""
     settings = index_settings(configuration, environment)
-    return lock_path(index_path(settings.directory, settings.home))
+    return index_file.lock_path(index_file.index_path(settings.directory, settings.home))
 
 
 def _index_directory(configuration: Configuration, environment: Mapping[str, str]) -> Path:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from typing import TYPE_CHECKING, Final
 
 from flue_grpc.commands.options import add_settings, configuration_of
+from flue_grpc.commands.output import is_coloured
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +67,7 @@ def _show(finding: Finding) -> None:
     from flue_grpc.render.safe import for_line
 
     mark = _MARKS[finding.level]
-    if sys.stdout.isatty():
+    if is_coloured():
         mark = f"\x1b[{_COLOURS[finding.level]}m{mark}\x1b[0m"
     print(f"{mark} {finding.subject:<{_SUBJECT_WIDTH}} {for_line(finding.text)}")
     if finding.advice:

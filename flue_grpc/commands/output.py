@@ -94,6 +94,12 @@ def nothing(text: str) -> int:
     return NOTHING
 
 
+def is_coloured() -> bool:
+    """Say whether standard output takes colours, as rich decides for tables."""
+    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "") in {"dumb", "unknown"}
+    return sys.stdout.isatty() and not is_plain
+
+
 def is_watched() -> bool:
     """Say whether somebody looks at standard error, so that progress is worth showing."""
     return sys.stderr.isatty() and os.environ.get("TERM", "") != "dumb"

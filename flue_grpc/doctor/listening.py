@@ -10,6 +10,7 @@ from flue_grpc.doctor.findings import note, ok, problem
 from flue_grpc.errors import ConfigError
 from flue_grpc.limits import DOCTOR_CERTIFICATE_DAYS, DOCTOR_HEALTH_SECONDS
 from flue_grpc.listeners import UnixAddress, parse_address
+from flue_grpc.private_files import holder_of
 from flue_grpc.probe import probing, status_of
 from flue_grpc.rpc.runtime import AGENT_INDEX_NAME, STORE_NAME
 from flue_grpc.security.addresses import is_loopback
@@ -17,6 +18,7 @@ from flue_grpc.security.certificate_facts import read_facts
 from flue_grpc.security.certificates import load
 from flue_grpc.security.tokens import read_token_file
 from flue_grpc.server import tcp_settings
+from flue_grpc.store import files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,10 +31,17 @@ if TYPE_CHECKING:
 
 _DAY: Final = 86_400
 _START: Final = "start one with `flue-grpc serve`; end a process that has its files in use first"
+_ELSEWHERE: Final = "commands find the server by its data directory; tell other clients {}"
 
 
 def addresses(settings: Settings) -> Iterator[Finding]:
-    """Look at every address of the settings and at what guards it."""
+    """Look at every address of the settings, at what guards it, and where a server is instead."""
+    holder = holder_of(files.lock_path(settings.data_dir / files.DATABASE_NAME))
+    elsewhere = [text for text in holder.addresses if text not in settings.listen] if holder else []
+    if holder and elsewhere:
+        where = " and ".join(elsewhere)
+        yield ok("server", f"{holder.process} has this data directory and listens on {where}")
+    advice = _ELSEWHERE.format(elsewhere[0]) if elsewhere else _START
     for text in settings.listen:
         try:
             address = parse_address(text)
@@ -40,17 +49,17 @@ def addresses(settings: Settings) -> Iterator[Finding]:
             yield problem("address", str(error), "correct `listen`")
             continue
         if isinstance(address, UnixAddress):
-            yield _socket(address, settings)
+            yield _socket(address, settings, advice)
         else:
             yield from _tcp(address, settings)
 
 
-def _socket(address: UnixAddress, settings: Settings) -> Finding:
+def _socket(address: UnixAddress, settings: Settings, advice: str) -> Finding:
     path = address.path
     try:
         status = path.lstat()
     except FileNotFoundError:
-        return note("socket", f"{path}: no server listens", _START)
+        return note("socket", f"{path}: no server listens", advice)
     except OSError as error:
         return problem("socket", f"{path}: {error.strerror}", "choose another place with --listen")
     if not stat.S_ISSOCK(status.st_mode):
@@ -58,7 +67,7 @@ def _socket(address: UnixAddress, settings: Settings) -> Finding:
     mode = stat.S_IMODE(status.st_mode)
     answers = _health(address, settings)
     if answers is None:
-        return note("socket", f"{path}: left behind, no server answers", _START)
+        return note("socket", f"{path}: left behind, no server answers", advice)
     return _served("socket", f"{path} (mode {mode:04o})", answers)
 
 
@@ -66,12 +75,12 @@ def _tcp(address: TcpAddress, settings: Settings) -> Iterator[Finding]:
     subject = "tcp"
     try:
         guards = tcp_settings(settings)
-        files = guards.tls_files()
+        certified = guards.tls_files()
     except ConfigError as error:
         yield problem(subject, str(error), "correct the settings")
         return
-    if files is not None:
-        yield _certificate(files)
+    if certified is not None:
+        yield _certificate(certified)
     elif guards.insecure_plaintext:
         yield note(subject, f"{address}: open to all who reach it", "keep a sidecar before it")
         return
@@ -80,7 +89,7 @@ def _tcp(address: TcpAddress, settings: Settings) -> Iterator[Finding]:
             subject, f"{address}: plaintext beyond this machine", "set tls_cert and tls_key"
         )
         return
-    if files is not None and files.client_ca is not None:
+    if certified is not None and certified.client_ca is not None:
         yield ok(subject, f"{address}: client certificates are demanded")
         return
     yield ok(subject, f"{address}: tokens are demanded")
@@ -106,14 +115,14 @@ def _tokens(path: Path) -> Iterator[Finding]:
         yield problem("tokens", f"{path} has no token", "run `flue-grpc token new NAME`")
 
 
-def _certificate(files: TlsFiles) -> Finding:
+def _certificate(certified: TlsFiles) -> Finding:
     try:
-        load(files)
-        facts = read_facts(files.certificate, files.key)
+        load(certified)
+        facts = read_facts(certified.certificate, certified.key)
     except ConfigError as error:
         return problem("certificate", str(error), "put a valid certificate there")
     days = int((facts.not_after - time.time()) // _DAY)
-    text = f"{files.certificate}: for {', '.join(facts.names) or 'no name'}, {days} days left"
+    text = f"{certified.certificate}: for {', '.join(facts.names) or 'no name'}, {days} days left"
     if not facts.names:
         return problem("certificate", text, "clients want a subject alternative name")
     if days < DOCTOR_CERTIFICATE_DAYS:

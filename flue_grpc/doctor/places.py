@@ -9,17 +9,19 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Final
 
 import apsw
+import msgspec
 
 from flue_grpc.agentindex.index_file import index_path
+from flue_grpc.agentindex.index_rows import load_entries
 from flue_grpc.config import config_path
+from flue_grpc.doctor.database import database
 from flue_grpc.doctor.findings import in_bytes, note, ok, problem
-from flue_grpc.errors import ConfigError, UnusableDatabaseError
+from flue_grpc.errors import ConfigError
 from flue_grpc.limits import DOCTOR_FREE_BYTES
 from flue_grpc.private_files import holder_of, refuse_unsafe_directory
+from flue_grpc.render.amounts import counted
 from flue_grpc.services import DATABASE_NAME, index_settings
 from flue_grpc.store import files
-from flue_grpc.store.opening import inspect
-from flue_grpc.store.values import StoreSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -44,7 +46,7 @@ def store(configuration: Configuration) -> Iterator[Finding]:
         yield note("data", f"{directory} is not there yet", "`flue-grpc serve` makes it")
         return
     yield from _directory("data", directory)
-    yield from _database(directory / DATABASE_NAME)
+    yield from database(directory / DATABASE_NAME)
 
 
 def index(configuration: Configuration, env: Mapping[str, str]) -> Iterator[Finding]:
@@ -59,14 +61,15 @@ def index(configuration: Configuration, env: Mapping[str, str]) -> Iterator[Find
         yield note("index", f"no transcript of {settings.home} is indexed yet")
         return
     try:
-        count = _transcripts(path)
-    except apsw.Error:
+        sessions, count = _transcripts(path)
+    except (apsw.Error, msgspec.MsgspecError):
         yield note("index", f"{path} cannot be read", "the next start makes it anew")
     else:
         size = in_bytes(_size(path) + _size(path.with_name(f"{path.name}-wal")))
         holder = holder_of(path.with_suffix(".lock"))
         use = f", in use by {holder}" if holder else ""
-        yield ok("index", f"{path}: {count} transcripts, {size}{use}")
+        read = f"{counted(sessions, 'transcript')} in {counted(count, 'file')}"
+        yield ok("index", f"{path}: {read}, {size}{use}")
 
 
 def _directory(subject: str, path: Path) -> Iterator[Finding]:
@@ -91,27 +94,15 @@ def _directory(subject: str, path: Path) -> Iterator[Finding]:
         yield ok(subject, f"{path} (mode {mode:04o}, {kind}, {in_bytes(free)} free)")
 
 
-def _database(path: Path) -> Iterator[Finding]:
-    try:
-        contents = inspect(path, StoreSettings())
-    except UnusableDatabaseError as error:
-        yield problem("store", str(error), "run `flue-grpc check`, or choose another data_dir")
-        return
-    if contents.kind == "empty":
-        yield note("store", f"{path} is empty", "`flue-grpc serve` makes it")
-        return
-    wal = path.with_name(f"{path.name}-wal")
-    sizes = f"{in_bytes(_size(path))}, write-ahead log {in_bytes(_size(wal))}"
-    text = f"{path}: {contents.kind}, version {contents.version}, {sizes}"
-    if contents.kind == "original":
-        yield note("store", f"{text}: written by the original", "the next start adopts it")
-    else:
-        yield ok("store", text)
-
-
-def _transcripts(path: Path) -> int:
+def _transcripts(path: Path) -> tuple[int, int]:
+    """Count the sessions, as the metrics do, and the files that were read for them."""
+    sessions, count = set(), 0
     with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
-        return int(connection.execute("select count(*) from transcripts").get)
+        for entry in load_entries(connection):
+            count += 1
+            if entry.record.summary is not None:
+                sessions.add((entry.record.summary.tool, entry.record.summary.id))
+    return len(sessions), count
 
 
 def _size(path: Path) -> int:

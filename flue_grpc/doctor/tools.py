@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from flue_grpc.agentindex.adapters.registry import ADAPTERS
 from flue_grpc.agentindex.discovery import discover, real_roots
 from flue_grpc.doctor.findings import in_bytes, note, ok, problem
+from flue_grpc.render.amounts import counted
 from flue_grpc.services import index_settings
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def roots_of(configuration: Configuration, env: Mapping[str, str]) -> tuple[Real
 
 
 def transcripts(roots: tuple[RealRoot, ...]) -> Iterator[Finding]:
-    """Count the transcripts below each root; nothing but directories is opened."""
+    """Count the files of transcripts below each root; nothing but directories is opened."""
     for root in roots:
         yield _root(root)
 
@@ -48,11 +49,11 @@ def _root(root: RealRoot) -> Finding:
     if unreadable:
         return problem(
             subject,
-            f"{path}: {len(unreadable)} of {len(found)} transcripts cannot be read",
+            f"{path}: {len(unreadable)} of {counted(len(found), 'file')} cannot be read",
             f"see the owner and mode of them, such as {unreadable[0]}",
         )
     size = sum(file.key.size for file in found)
-    return ok(subject, f"{path}: {len(found)} transcripts, {in_bytes(size)}")
+    return ok(subject, f"{path}: {counted(len(found), 'file')}, {in_bytes(size)}")
 
 
 def _closed_folders(path: str) -> list[str]:
