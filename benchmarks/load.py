@@ -1,8 +1,9 @@
-"""Load from outside: ``python benchmarks/load.py ADDRESS KIND COUNT SESSION``.
+"""Load from outside: ``python benchmarks/load.py ADDRESS KIND COUNT SUBJECT``.
 
-``lists`` runs COUNT clients that list the messages of SESSION again and again,
-``follows`` keeps COUNT streams open that follow it. Prints ``ready`` once all of
-them have their first response, and ends when its standard input closes.
+``lists`` runs COUNT clients that list the messages of session SUBJECT again and
+again, ``searches`` as many that look for the literal SUBJECT in every transcript;
+``follows`` keeps COUNT streams open that follow the session. Prints ``ready`` once
+all of them have their first response, and ends when its standard input closes.
 """
 
 from __future__ import annotations
@@ -10,26 +11,41 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+from typing import TYPE_CHECKING
 
 import grpc
 
+from flue.agentindex.v1 import agent_index_pb2, agent_index_pb2_grpc
 from flue.store.v1 import store_pb2, store_pb2_grpc
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 _OPTIONS = [("grpc.max_receive_message_length", 36 << 20)]
 
 
-def _lists(address: str, count: int, session: str) -> None:
+def _list(channel: grpc.Channel, session: str) -> Iterable[object]:
     request = store_pb2.ListMessagesRequest(session_id=session)
+    return store_pb2_grpc.StoreStub(channel).ListMessages(request)
+
+
+def _search(channel: grpc.Channel, query: str) -> Iterable[object]:
+    request = agent_index_pb2.SearchRequest(query=query, max_bytes=1 << 40)
+    return agent_index_pb2_grpc.AgentIndexStub(channel).Search(request)
+
+
+def _repeat(
+    call: Callable[[grpc.Channel, str], Iterable[object]], address: str, count: int, subject: str
+) -> None:
     begun = threading.Barrier(count + 1)
 
     def client() -> None:
         with grpc.insecure_channel(
             address, [*_OPTIONS, ("grpc.use_local_subchannel_pool", 1)]
         ) as channel:
-            stub = store_pb2_grpc.StoreStub(channel)
             is_first = True
             while True:
-                for _ in stub.ListMessages(request):
+                for _ in call(channel, subject):
                     pass
                 if is_first:
                     begun.wait()
@@ -64,11 +80,12 @@ async def _drain(call: grpc.aio.UnaryStreamCall) -> None:
 
 def main() -> None:
     """Make the load that the command line asks for."""
-    address, kind, count, session = sys.argv[1:]
-    if kind == "lists":
-        _lists(address, int(count), session)
+    address, kind, count, subject = sys.argv[1:]
+    if kind == "follows":
+        asyncio.run(_follows(address, int(count), subject))
     else:
-        asyncio.run(_follows(address, int(count), session))
+        call = {"lists": _list, "searches": _search}[kind]
+        _repeat(call, address, int(count), subject)
 
 
 if __name__ == "__main__":

@@ -157,8 +157,8 @@ def process(
 
 
 @contextmanager
-def load(served: Product, kind: str, count: int, session: str) -> Iterator[None]:
+def load(served: Product, kind: str, count: int, subject: str) -> Iterator[None]:
     """Keep clients in a process of their own busy with ``served``, see ``load.py``."""
     script = str(Path(__file__).with_name("load.py"))
-    with process([sys.executable, script, served.address, kind, str(count), session]):
+    with process([sys.executable, script, served.address, kind, str(count), subject]):
         yield

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
@@ -147,16 +148,28 @@ class Call:
             yield self.request
 
 
+@contextmanager
+def pausing(context: grpc.ServicerContext, pause: Callable[[], None]) -> Iterator[None]:
+    """Have the work of a call ask ``pause``, which may rest, whenever it asks if it is over."""
+    context.pause = pause  # type: ignore[attr-defined]  # a handler gets nothing else of its call
+    try:
+        yield
+    finally:
+        del context.pause  # type: ignore[attr-defined]  # what knows the call would keep it alive
+
+
 class ContextCancel:
     """The domain's ``Cancel`` on a call (contract rule 4).
 
-    The server's own deadlines end the call itself, so they show here too.
+    The server's own deadlines end the call itself, so they show here too. A check
+    may rest, see ``pausing``.
     """
 
-    __slots__ = ("_context",)
+    __slots__ = ("_context", "_pause")
 
     def __init__(self, context: grpc.ServicerContext) -> None:
         self._context = context
+        self._pause: Callable[[], None] = getattr(context, "pause", _go_on)
 
     def is_cancelled(self) -> bool:
         """Say whether nobody waits for the answer any more."""
@@ -164,6 +177,7 @@ class ContextCancel:
 
     def check(self) -> None:
         """Raise CancelledError or DeadlineError when nobody waits."""
+        self._pause()
         if self._context.is_active():
             return
         remaining = time_remaining(self._context)

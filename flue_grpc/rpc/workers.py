@@ -127,6 +127,7 @@ class CallWorkers(ThreadPoolExecutor):
             self._unread.pop(id(call), None)
         if call.watched is not None:
             self._guard.forget(call.watched)
+            call.watched = None  # it knows the call: a cycle would keep what was sent alive
         if call.is_over():
             call.finish()
             return

@@ -9,7 +9,7 @@ from itertools import count
 import pytest
 
 from flue.store.v1 import store_pb2
-from flue_grpc.rpc.calls import Call, Kind, Method
+from flue_grpc.rpc.calls import Call, ContextCancel, Kind, Method
 from flue_grpc.rpc.interceptors.chain import request_to_stream
 from flue_grpc.rpc.interceptors.courtesy import Courtesy
 
@@ -22,6 +22,9 @@ class Context:
     def __init__(self):
         self.callbacks = []
         self.is_over = False
+
+    def is_active(self):
+        return not self.is_over
 
     def add_callback(self, callback):
         self.callbacks.append(callback)
@@ -197,6 +200,40 @@ def test_a_call_that_ends_ends_its_rest_and_no_other():
             context.end()
             thread.join(PATIENCE)
             assert not thread.is_alive()
+
+
+def test_long_work_rests_before_any_response(machine, entered):
+    context = Context()
+    entered(context=context)
+    entered()
+    machine.unary()
+    cancel = ContextCancel(context)
+    machine.used += 0.006
+    cancel.check()
+    assert machine.rests == []
+    machine.used += 0.006
+    cancel.check()
+    assert machine.rests == [0.05]
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+def test_work_without_others_or_unary_calls_does_not_rest(machine, entered, streams):
+    context = Context()
+    entered(context=context)
+    if streams == 1:
+        machine.unary()
+    else:
+        entered()
+    machine.used += 1.0
+    ContextCancel(context).check()
+    assert machine.rests == []
+
+
+def test_what_a_call_left_behind_knows_it_no_more(machine):
+    context = Context()
+    with machine.courtesy.around(call(Kind.FINITE, context=context)):
+        assert hasattr(context, "pause")
+    assert not hasattr(context, "pause")
 
 
 def test_a_stream_gives_way_before_each_response_but_the_first():

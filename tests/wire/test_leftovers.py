@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import platform
 import random
 import re
 import resource
@@ -31,6 +32,8 @@ FREE = 4
 # Per database, with the writer's: SQLite keeps what a reader closed for the next to open.
 DATABASE_FILES = 2 * (limits.READERS_MAX + 1)
 PATIENCE = 40.0
+LARGE = 20 << 20
+READERS = 8
 LIST = "/flue.store.v1.Store/ListMessages"
 NO_WINDOW = b"\x00\x04\x00\x00\x00\x00"  # SETTINGS_INITIAL_WINDOW_SIZE of 0
 
@@ -42,7 +45,7 @@ class Seen:
 
     def __init__(self, product):
         self.product = product
-        self.channel = product.channel()
+        self.channel = product.channel(**{"grpc.max_receive_message_length": 36 << 20})
         self.store = store_pb2_grpc.StoreStub(self.channel)
         self.index = agent_index_pb2_grpc.AgentIndexStub(self.channel)
         self._proc = Path(f"/proc/{product.process.pid}")
@@ -106,6 +109,7 @@ def seen():
     with running("--stall-seconds", "2") as product:
         made = Seen(product)
         made.store.CreateSession(st.CreateSessionRequest(id="s"))
+        made.store.CreateSession(st.CreateSessionRequest(id="large"))
         for number in range(50):
             made.append(f"{number} " + "lorem " * 2000)
         yield made
@@ -137,6 +141,25 @@ def test_hundreds_of_readers_that_take_nothing_are_cut_off_and_leave_nothing(see
         wait_until(seen.lists_again)
     seen.wait_until_left(before)
     assert seen.threads() < 100
+    _is_well(seen)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators decide themselves")
+def test_what_readers_of_large_messages_held_is_given_back(seen):
+    large = st.Message(role="user", content="x" * LARGE)
+    for _ in range(2):
+        request = st.AppendMessageRequest(session_id="large", message=large)
+        seen.store.AppendMessage(request, timeout=60)
+    asked = message(st.ListMessagesRequest(session_id="large").SerializeToString())
+    before = seen.product.memory()
+    for _ in range(3):
+        with ExitStack() as clients:
+            for _ in range(READERS):
+                client = clients.enter_context(seen.connect())
+                client.sendall(call(LIST, asked, NO_WINDOW))
+            wait_until(lambda: seen.product.memory() >= before + READERS * LARGE)
+            assert seen.product.peak_memory() <= before + (4 * READERS + 2) * LARGE
+        wait_until(lambda: seen.product.memory() <= before + 4 * LARGE)
     _is_well(seen)
 
 

@@ -7,7 +7,8 @@ are parsed and serialised here, on the call's worker, and counted.
 
 from __future__ import annotations
 
-from contextlib import ExitStack, closing
+import traceback
+from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import grpc
@@ -143,11 +144,27 @@ def _requests_to_stream(
     return run
 
 
-def _entered(call: Call, interceptors: Sequence[Interceptor]) -> ExitStack:
-    with ExitStack() as stack:
-        for interceptor in interceptors:
-            stack.enter_context(interceptor.around(call))
-        return stack.pop_all()
+@contextmanager
+def _entered(call: Call, interceptors: Sequence[Interceptor]) -> Iterator[None]:
+    try:
+        with ExitStack() as stack:
+            for interceptor in interceptors:
+                stack.enter_context(interceptor.around(call))
+            yield
+    except BaseException as error:
+        _release(error)
+        raise
+
+
+def _release(error: BaseException | None) -> None:
+    """Empty the frames that an error came through.
+
+    ExitStack leaves errors in a cycle with them, and so a response of 32 MiB alive
+    until the collector comes by, for each reader that was cut off.
+    """
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__context__
 
 
 def _send(call: Call, responses: Any) -> Iterator[bytes]:  # noqa: ANN401  (a generator)

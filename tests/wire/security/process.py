@@ -115,10 +115,17 @@ class Product:
 
     def peak_memory(self):
         """The most resident memory that it ever had, in bytes; 0 where no /proc tells."""
+        return self._memory("VmHWM")
+
+    def memory(self):
+        """Its resident memory, in bytes; 0 where no /proc tells."""
+        return self._memory("VmRSS")
+
+    def _memory(self, name):
         status = Path(f"/proc/{self.process.pid}/status")
         if not status.exists():
             return 0
-        return int(re.search(r"VmHWM:\s+(\d+) kB", status.read_text())[1]) * 1024
+        return int(re.search(rf"{name}:\s+(\d+) kB", status.read_text())[1]) * 1024
 
     def logged(self, *texts):
         """Wait until the log holds all texts, and return it: calls are logged after their end."""
