@@ -9,6 +9,8 @@ from typing import Any
 PASSED, FAILED, MISSING, NOT_APPLICABLE = "passed", "failed", "missing", "not applicable"
 CELLS = {PASSED: "ok", FAILED: "FAILED", NOT_APPLICABLE: "-", MISSING: "skipped"}
 
+OTHER_TRANSPORT = "was not asked over the transport that this is about"
+
 
 @dataclass(frozen=True)
 class Result:
@@ -50,6 +52,18 @@ def print_table(results: list[Result], clients: list[str]) -> None:
         if result.outcome in {FAILED, MISSING}:
             where = f"{result.client} over {result.transport}, {result.scenario}"
             print(f"{result.outcome}: {where}: {result.detail}")
+    for line in legend(results):
+        print(line)
+
+
+def legend(results: list[Result]) -> list[str]:
+    """Tell why a cell is ``-``, one line for each reason."""
+    clients: dict[str, dict[str, None]] = {}
+    for scenario, name in dict.fromkeys((r.scenario, r.client) for r in results):
+        here = [r for r in results if (r.scenario, r.client) == (scenario, name)]
+        if cell(here) == CELLS[NOT_APPLICABLE]:
+            clients.setdefault(here[0].detail or OTHER_TRANSPORT, {})[name] = None
+    return [f"-: {', '.join(names)} {reason}" for reason, names in clients.items()]
 
 
 def summary(results: list[Result]) -> str:

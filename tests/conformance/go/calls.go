@@ -181,6 +181,9 @@ func (r *runner) oneStream(
 		if wanted := max(s.Until, breakAfter); wanted > 0 && len(o.items) >= wanted {
 			return true, nil
 		}
+		if s.CancelAfter > 0 && len(o.items) >= s.CancelAfter {
+			cancel()
+		}
 	}
 }
 

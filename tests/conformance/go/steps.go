@@ -31,6 +31,7 @@ type step struct {
 	BreakAfter   int               `json:"break_after"`
 	ResumeBy     string            `json:"resume_by"`
 	Until        int               `json:"until"`
+	CancelAfter  int               `json:"cancel_after"`
 	WhenCaughtUp []step            `json:"when_caught_up"`
 	Join         bool              `json:"join"`
 	Token        *string           `json:"token"`

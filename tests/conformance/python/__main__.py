@@ -28,8 +28,8 @@ def run_scenario(options: argparse.Namespace, scenario: dict[str, Any]) -> dict[
     caller = CALLERS[options.caller](options)
     if options.transport not in scenario.get("transports", [options.transport]):
         return {"scenario": name, "outcome": "not applicable"}
-    if not caller.can_run(scenario["steps"]):
-        return {"scenario": name, "outcome": "not applicable"}
+    if obstacle := caller.obstacle(scenario["steps"]):
+        return {"scenario": name, "outcome": "not applicable", "detail": obstacle}
     runner = Runner(caller, options.token, Path(options.home), f"{options.run}-{name}")
     try:
         runner.steps(scenario["steps"])

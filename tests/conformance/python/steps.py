@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from expect import MismatchError, look_up, match, rising
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
     from pathlib import Path
 
 CALL_SECONDS = 60.0
+CANCEL = object()  # sent into the responses of a stream
 EVENTUALLY_SECONDS = 30.0
 EVENTUALLY_PAUSE = 0.05
 VARIABLE = re.compile(r"\$\{(\w+)\}")
@@ -32,7 +33,9 @@ class Caller(Protocol):
 
     def call(self, method: str, request: Any, token: str, seconds: float) -> Any: ...
 
-    def stream(self, method: str, request: Any, token: str, seconds: float) -> Iterator[Any]: ...
+    def stream(
+        self, method: str, request: Any, token: str, seconds: float
+    ) -> Generator[Any, Any, None]: ...
 
 
 @dataclass
@@ -149,6 +152,8 @@ class Runner:
                     self.steps(step.get("when_caught_up", []))
                 if wanted and len(outcome.items) >= wanted:
                     return True
+                if 0 < step.get("cancel_after", 0) <= len(outcome.items):
+                    stream.send(CANCEL)
         finally:
             stream.close()
         return False

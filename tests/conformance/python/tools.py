@@ -17,7 +17,7 @@ from flue_grpc.limits import CLIENT_RECEIVE_BYTES
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 PACKAGES = {"Store": "flue.store.v1", "AgentIndex": "flue.agentindex.v1"}
 CAMEL = re.compile("_([a-z])")
@@ -25,23 +25,26 @@ CODES = {code.value[0]: code.name for code in grpc.StatusCode}
 MOST_REPEATS = 20  # a process for each call takes its time
 
 # A command that has ended is all there is to see of it: nothing to interrupt.
-LIVE = {"break_after", "until", "when_caught_up", "append", "write", "remove"}
+_LIVE = ("break_after", "cancel_after", "until", "when_caught_up", "append", "write", "remove")
+LIVE = dict.fromkeys(_LIVE, "is seen only once it has ended")
 
 
-def needs(features: set[str], steps: list[dict[str, Any]]) -> bool:
-    """Say whether some step has one of these fields, or starts too many commands."""
-    return any(
-        features & step.keys()
-        or step.get("repeat", 0) > MOST_REPEATS
-        or needs(features, step.get("steps", []))
-        for step in steps
-    )
+def obstacle(unable: Mapping[str, str], steps: list[dict[str, Any]]) -> str:
+    """Say what a tool cannot do of these steps; nothing when it can do them all."""
+    for step in steps:
+        if step.get("repeat", 0) > MOST_REPEATS:
+            return f"starts a process for each of over {MOST_REPEATS} calls"
+        reasons = [unable[name] for name in step if name in unable]
+        reason = reasons[0] if reasons else obstacle(unable, step.get("steps", []))
+        if reason:
+            return reason
+    return ""
 
 
 class Tool(Protocol):
     """What is particular to one command."""
 
-    unable: set[str]
+    unable: Mapping[str, str]
 
     def command(self, method: str, token: str, seconds: float) -> list[str]: ...
 
@@ -56,9 +59,9 @@ class ToolCaller:
     def __init__(self, tool: Tool) -> None:
         self._tool = tool
 
-    def can_run(self, steps: list[dict[str, Any]]) -> bool:
-        """Run what the tool is able to do."""
-        return not needs(self._tool.unable, steps)
+    def obstacle(self, steps: list[dict[str, Any]]) -> str:
+        """Say why the tool is not able to do the steps; nothing when it is."""
+        return obstacle(self._tool.unable, steps)
 
     def close(self) -> None:
         """Do nothing: no command is left."""
@@ -120,7 +123,7 @@ class Grpcurl:
 class BufCurl:
     """Every call with ``buf curl``, which has no deadline of its own."""
 
-    unable = LIVE | {"deadline_ms"}
+    unable = LIVE | {"deadline_ms": "has no deadline to set"}
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options

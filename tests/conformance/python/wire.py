@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 from google.protobuf import descriptor_pool, json_format, message_factory
-from steps import CallFailedError
+from steps import CANCEL, CallFailedError
 
 from flue.agentindex.v1 import agent_index_pb2
 from flue.store.v1 import store_pb2
@@ -17,7 +17,7 @@ from flue_grpc.client.failures import from_rpc_error
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 SERVICES = {
     "Store": store_pb2.DESCRIPTOR.services_by_name["Store"],
@@ -33,9 +33,10 @@ class GrpcioCaller:
         self._channel = open_channel(Target(address=options.address, root_certificates=ca))
         self._pool = descriptor_pool.Default()
 
-    def can_run(self, steps: Any) -> bool:
+    def obstacle(self, steps: Any) -> str:
         """Run everything."""
-        return bool(steps)
+        del steps
+        return ""
 
     def close(self) -> None:
         """Close the connection."""
@@ -50,13 +51,16 @@ class GrpcioCaller:
             raise failed(error) from error
         return json_format.MessageToDict(response)
 
-    def stream(self, method: str, request: Any, token: str, seconds: float) -> Iterator[Any]:
-        """Make a streaming call; closing the iterator cancels it."""
+    def stream(
+        self, method: str, request: Any, token: str, seconds: float
+    ) -> Generator[Any, Any, None]:
+        """Make a streaming call; closing the iterator, or sending CANCEL, cancels it."""
         rpc = self._rpc(self._channel.unary_stream, method)
         call = rpc(self._message(method, request), timeout=seconds, metadata=bearer(token))
         try:
             for response in call:
-                yield json_format.MessageToDict(response)
+                if (yield json_format.MessageToDict(response)) is CANCEL:
+                    call.cancel()
         except grpc.RpcError as error:
             raise failed(error) from error
         finally:

@@ -24,6 +24,7 @@ export interface Call {
   readonly request: Json;
   readonly token: string;
   readonly milliseconds: number;
+  readonly cancelled: AbortSignal;
 }
 
 /** Yields the responses of a call; leaving the iteration cancels it. */
@@ -58,10 +59,12 @@ export class ConnectCaller implements Caller {
 
   constructor(private readonly target: Target) {}
 
-  async *responses({ method: name, request, token, milliseconds }: Call): AsyncGenerator<Json> {
+  async *responses(call: Call): AsyncGenerator<Json> {
+    const { method: name, request, token, milliseconds, cancelled } = call;
     const method = findMethod(name);
     const message = fromJson(method.input, request);
     const controller = new AbortController();
+    cancelled.addEventListener("abort", () => controller.abort());
     const how = [controller.signal, milliseconds, {}] as const;
     try {
       if (isUnary(method)) {
@@ -104,7 +107,8 @@ export class GrpcJsCaller implements Caller {
     this.#client = openClient(target);
   }
 
-  async *responses({ method: name, request, token, milliseconds }: Call): AsyncGenerator<Json> {
+  async *responses(call: Call): AsyncGenerator<Json> {
+    const { method: name, request, token, milliseconds, cancelled } = call;
     const method = findMethod(name);
     const message = fromJson(method.input, request);
     const metadata = callMetadata({ ...this.target, token });
@@ -115,6 +119,7 @@ export class GrpcJsCaller implements Caller {
         yield toJson(method.output, response);
       } else if (isServerStreaming(method)) {
         const stream = serverStream(this.#client, method, message, metadata, options);
+        cancelled.addEventListener("abort", () => stream.cancel());
         try {
           for await (const response of stream) yield toJson(method.output, response);
         } finally {

@@ -10,6 +10,7 @@ import { CallFailed, isObject, lookUp, Mismatch, type Json, type JsonObject } fr
 const CALL_MS = 60_000;
 const EVENTUALLY_MS = 30_000;
 const EVENTUALLY_PAUSE_MS = 50;
+const NEVER = new AbortController().signal;
 
 export interface Step {
   call?: string;
@@ -24,6 +25,7 @@ export interface Step {
   break_after?: number;
   resume_by?: string;
   until?: number;
+  cancel_after?: number;
   when_caught_up?: Step[];
   join?: boolean;
   token?: string;
@@ -126,9 +128,9 @@ export class Runner {
     this.#save(step, outcome);
   }
 
-  #call(step: Step, method: string, request: Json): Call {
+  #call(step: Step, method: string, request: Json, cancelled = NEVER): Call {
     const token = step.token ?? this.token;
-    return { method, request, token, milliseconds: step.deadline_ms ?? CALL_MS };
+    return { method, request, token, milliseconds: step.deadline_ms ?? CALL_MS, cancelled };
   }
 
   async #stream(step: Step, outcome: Outcome): Promise<void> {
@@ -159,7 +161,8 @@ export class Runner {
   ): Promise<boolean> {
     const wanted = Math.max(step.until ?? 0, breakAfter);
     let caughtUp = false;
-    const call = this.#call(step, step.stream ?? "", request);
+    const canceller = new AbortController();
+    const call = this.#call(step, step.stream ?? "", request, canceller.signal);
     for await (const response of this.caller.responses(call)) {
       outcome.last = response;
       const found = lookUp(response, step.items ?? "");
@@ -170,6 +173,7 @@ export class Runner {
         await this.steps(step.when_caught_up ?? []);
       }
       if (wanted && outcome.items.length >= wanted) return true;
+      if (step.cancel_after && outcome.items.length >= step.cancel_after) canceller.abort();
     }
     return false;
   }
