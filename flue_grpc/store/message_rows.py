@@ -10,6 +10,7 @@ from flue_grpc import limits
 from flue_grpc.store.images import decode_images, encode_images
 from flue_grpc.store.tool_calls import decode_tool_calls, encode_tool_calls
 from flue_grpc.store.values import Images, Message, ToolCall
+from flue_grpc.store.window_calls import first_calls, is_cut
 from flue_grpc.text.clean import cut_bytes
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from flue_grpc.store.values import Draft
 
 _CUT: Final = limits.WINDOW_TEXT_BYTES + 1  # one byte more shows that there was more
+_CALLS_CUT: Final = limits.WINDOW_CALLS_BYTES + 1
+_IMAGE: Final = 2  # bytes of an image without its data
 _ENVELOPE: Final = 6  # tag and length of a text or a nested message
 _FIXED: Final = 64 + 4 * limits.SESSION_ID_CODE_POINTS  # ids and time
 _BEFORE_IMAGES: Final = (
@@ -28,7 +31,7 @@ COLUMNS: Final[dict[Images, str]] = {
 }
 # SQLite cuts bytes, since its text functions stop at a NUL.
 WINDOW_COLUMNS: Final = f"""id, session_id, role, substr(CAST(content AS BLOB), 1, {_CUT}),
-    substr(CAST(provider AS BLOB), 1, {_CUT}), tool_calls,
+    substr(CAST(provider AS BLOB), 1, {_CUT}), substr(CAST(tool_calls AS BLOB), 1, {_CALLS_CUT}),
     substr(CAST(tool_call_id AS BLOB), 1, {_CUT}), substr(CAST(name AS BLOB), 1, {_CUT}),
     created_at, image_count"""
 INSERT: Final = """INSERT INTO messages (session_id, created_at, role, provider, tool_call_id,
@@ -75,13 +78,15 @@ def _images(column: str | int) -> tuple[str, ...]:
 def row_size(row: Row) -> int:
     """About the bytes of a row of COLUMNS."""
     images = row[9]
-    return len(row[3]) + len(row[5]) + (len(images) if type(images) is str else 0)
+    texts = len(row[3]) + len(row[4]) + len(row[5]) + len(row[6]) + len(row[7])
+    return texts + (len(images) if type(images) is str else _IMAGE * images)
 
 
 def window_message(row: Row) -> Message:
     """Make a message of a row of WINDOW_COLUMNS: no image data, no extra, texts cut.
 
-    Each text has at most 16 KiB, all of them at most limits.WINDOW_MESSAGE_BYTES.
+    Each text has at most 16 KiB; all of them, the tool calls and the images take at most
+    limits.WINDOW_MESSAGE_BYTES.
     """
     number, session_id, role, content, provider, calls, call_id, name, created_at, images = row
     texts = _Cutter()
@@ -89,14 +94,14 @@ def window_message(row: Row) -> Message:
         number,
         session_id,
         role,
-        texts.cut_raw(content),
-        texts.cut_raw(provider),
-        texts.cut_calls(decode_tool_calls(calls)),
-        texts.cut_raw(call_id),
-        texts.cut_raw(name),
-        ("",) * min(images, limits.WINDOW_MESSAGE_BYTES),
-        created_at,
-        texts.has_cut,
+        content=texts.cut_raw(content),
+        provider=texts.cut_raw(provider),
+        tool_call_id=texts.cut_raw(call_id),
+        name=texts.cut_raw(name),
+        images=texts.cut_images(images),
+        tool_calls=texts.cut_calls(calls or b""),
+        created_at=created_at,
+        truncated=texts.has_cut,
     )
 
 
@@ -115,12 +120,20 @@ class _Cutter:
         self._left -= min(len(data), size)
         return data[:size].decode("utf-8", "ignore")
 
-    def cut_calls(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
+    def cut_images(self, count: int) -> tuple[str, ...]:
+        kept = min(count, self._left // _IMAGE)
+        self.has_cut = self.has_cut or kept < count
+        self._left -= kept * _IMAGE
+        return ("",) * kept
+
+    def cut_calls(self, column: bytes) -> tuple[ToolCall, ...]:
+        self.has_cut = self.has_cut or is_cut(column)
         kept: list[ToolCall] = []
-        for call in calls:
-            if self._left <= 0:
+        for call in first_calls(column):
+            if self._left < limits.WINDOW_CALL_BYTES:
                 self.has_cut = True
                 break
+            self._left -= limits.WINDOW_CALL_BYTES
             names = self._cut(call.id), self._cut(call.type), self._cut(call.name)
             kept.append(ToolCall(*names, self._cut(call.arguments)))
         return tuple(kept)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -64,7 +63,7 @@ def search_messages(
     size = _FIRST_PAGE
     while matches:
         with readers.reading(cancel) as connection:
-            results, taken = _page(connection, query, matches[:size])
+            results, taken = _page(connection, query, matches[:size], cancel)
         for place, result in results:
             yield Placed(result, SearchCursor(moment, count + place, result.message.id))
         count += taken
@@ -102,12 +101,13 @@ class _Loaded(msgspec.Struct, frozen=True):
 
 
 def _page(
-    connection: apsw.Connection, query: MessageQuery, matches: Sequence[Scored]
+    connection: apsw.Connection, query: MessageQuery, matches: Sequence[Scored], cancel: Cancel
 ) -> tuple[list[tuple[int, SearchResult]], int]:
     """Load the first of ``matches`` with their places from 1; say how many were taken."""
     with transaction(connection):
         loaded, taken = _load(connection, query, matches)
-        windows = _windows(connection, [each.match.id for each in loaded], query.window)
+        ids = [each.match.id for each in loaded]
+        windows = _windows(connection, ids, query.window, cancel)
     return [(each.place, _result(each, windows.get(each.match.id, ()))) for each in loaded], taken
 
 
@@ -131,23 +131,29 @@ def _load(
         if row is None:
             continue
         loaded.append(_Loaded(taken, match, row[1:], row[0]))
-        total += message_rows.row_size(row[1:])
+        total += message_rows.row_size(row[1:]) + len(row[0])
         if total >= limits.READ_BATCH_BYTES:
             break
     return loaded, taken
 
 
 def _windows(
-    connection: apsw.Connection, ids: list[int], window: int
+    connection: apsw.Connection, ids: list[int], window: int, cancel: Cancel
 ) -> dict[int, tuple[Message, ...]]:
     """Read the windows of all matches in one query."""
     if not window or not ids:
         return {}
     rows = connection.execute(_WINDOWS, (_ENCODER.encode(ids).decode(), window))
-    return {
-        match: tuple(sorted((message_rows.window_message(row[1:]) for row in found), key=_id))
-        for match, found in groupby(rows, key=lambda row: row[0])
-    }
+    made: dict[int, Message] = {}
+    windows: dict[int, list[Message]] = {}
+    for match, *row in rows:
+        # Tool calls take longer than the SQL that is interrupted by itself.
+        cancel.check()
+        number = row[0]
+        if number not in made:
+            made[number] = message_rows.window_message(tuple(row))
+        windows.setdefault(match, []).append(made[number])
+    return {match: tuple(sorted(found, key=_id)) for match, found in windows.items()}
 
 
 def _id(message: Message) -> int:

@@ -57,22 +57,26 @@ def encode_tool_calls(calls: tuple[ToolCall, ...]) -> str:
 
 def decode_tool_calls(text: str) -> tuple[ToolCall, ...]:
     """Read the column; a text that is no list of objects is one call with it as extra ``raw``."""
-    if not text:
-        return ()
+    calls = read_tool_calls(text) if text else ()
+    return (ToolCall("", "", "", "", (("raw", text),)),) if calls is None else calls
+
+
+def read_tool_calls(text: str) -> tuple[ToolCall, ...] | None:
+    """Read a list of calls; None when it is no list of objects."""
     try:
         plain = _PLAIN.decode(text)
     except (msgspec.MsgspecError, RecursionError):
-        return _decode_any(text)
+        return _read_any(text)
     return tuple(
         ToolCall(call.id, call.type, call.function.name, call.function.arguments) for call in plain
     )
 
 
-def _decode_any(text: str) -> tuple[ToolCall, ...]:
+def _read_any(text: str) -> tuple[ToolCall, ...] | None:
     try:
         return tuple(_decode(members) for members in _ANY.decode(text) or ())
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return (ToolCall("", "", "", "", (("raw", text),)),)
+        return None
 
 
 def _encode(call: ToolCall) -> dict[str, object]:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from flue_grpc import limits
 from flue_grpc.errors import EmptyQueryError, QueryTooLongError
-from flue_grpc.store import message_search
+from flue_grpc.store import message_search, ranked
 from flue_grpc.store.connections import open_reader
 from flue_grpc.store.ranked import SearchCursor
 from flue_grpc.store.store import Store
@@ -309,15 +309,65 @@ def test_a_place_that_has_moved_down_is_found_there(store, say, items):
     assert [result.message.id for result in rest] == [13, 12, 11, 10, 9]
 
 
-def test_a_place_whose_match_is_gone_is_known_by_its_number(store, say, items):
+def test_a_place_whose_match_is_gone_is_behind_the_one_before_it(store, say, items):
     store.create_session("gone", "t")
     for number in range(6):
-        say("needle", session_id="gone" if number == 3 else "s1")
+        say("needle", session_id="gone" if number in (3, 4) else "s1")
     whole = list(store.search_messages(MessageQuery("needle")))
     assert [placed.item.message.id for placed in whole] == [6, 5, 4, 3, 2, 1]
     store.delete_session("gone")
-    rest = items(store.search_messages(MessageQuery("needle"), whole[2].cursor))
+    rest = list(store.search_messages(MessageQuery("needle"), whole[2].cursor))
+    assert [placed.item.message.id for placed in rest] == [3, 2, 1]
+    rest = items(store.search_messages(MessageQuery("needle"), rest[0].cursor))
     assert [result.message.id for result in rest] == [2, 1]
+
+
+def test_a_place_of_which_nothing_is_left_is_known_by_its_number(store, say, items):
+    store.create_session("gone", "t")
+    for number in range(6):
+        say("needle", session_id="gone" if number == 3 else "s1")
+    store.delete_session("gone")
+    cursor = SearchCursor(moment=6, count=3, id=4)
+    rest = items(store.search_messages(MessageQuery("needle"), cursor))
+    assert [result.message.id for result in rest] == [2, 1]
+
+
+def test_what_is_deleted_before_it_is_loaded_leaves_its_place_to_the_next(store, say, monkeypatch):
+    monkeypatch.setattr(message_search, "_FIRST_PAGE", 1)
+    monkeypatch.setattr(message_search, "_PAGE", 2)
+    store.create_session("gone", "t")
+    for number in range(40):
+        say("needle", session_id="gone" if number % 4 == 1 else "s1")
+    query, kept = MessageQuery("needle"), [n for n in range(40, 0, -1) if n % 4 != 2]
+    for place in (None, next(store.search_messages(query)).cursor):
+        listing = store.search_messages(query, place, 20)
+        first = next(listing)
+        store.delete_session("gone")
+        rest = list(listing)
+        given = [placed.item.message.id for placed in (first, *rest)]
+        start = 0 if place is None else 1
+        assert given == kept[start : start + 21]
+        again = store.search_messages(query, rest[-2].cursor)
+        assert next(again).item.message.id == given[-1]
+        store.create_session("gone", "t")
+        for _ in range(3):
+            say("other words", session_id="gone")
+
+
+def test_a_search_that_lost_nothing_ranks_once(store, say, monkeypatch):
+    for _ in range(30):
+        say("needle")
+    calls, matches = [], ranked.matches
+
+    def counted(*arguments):
+        calls.append(arguments)
+        return matches(*arguments)
+
+    monkeypatch.setattr(ranked, "matches", counted)
+    for limit, count in ((20, 21), (29, 30), (30, 30), (500, 30)):
+        calls.clear()
+        assert len(list(store.search_messages(MessageQuery("needle"), limit=limit))) == count
+        assert len(calls) == 1
 
 
 def test_a_session_deleted_between_pages_is_left_out(store, say, items, monkeypatch):
@@ -411,7 +461,7 @@ def test_all_texts_of_a_window_message_are_bounded_in_sum(say, search):
     say("needle", tool_calls=tuple(ToolCall(str(n), "", "", "x" * 10_000) for n in range(50)))
     (result,) = search("needle")
     (message,) = result.window
-    total = sum(len(call.arguments) + len(call.id) for call in message.tool_calls)
+    total = sum(len(call.arguments) + len(call.id) + 64 for call in message.tool_calls)
     assert total + len(message.content) == limits.WINDOW_MESSAGE_BYTES
     assert message.truncated
     assert len(result.message.tool_calls) == 50
