@@ -105,10 +105,10 @@ def page(texts):
     return "".join(to_html(summary, messages))
 
 
-def dump(chromium, file, profile):
+def dump(chromium, file, profile, *more):
     """Load a file, let it settle, and return the document that came of it."""
     return subprocess.run(
-        [chromium, *FLAGS, f"--user-data-dir={profile}", "--virtual-time-budget=2000",
+        [chromium, *FLAGS, *more, f"--user-data-dir={profile}", "--virtual-time-budget=2000",
          "--dump-dom", file.as_uri()],
         capture_output=True, text=True, check=True, timeout=120,
     ).stdout  # fmt: skip
@@ -146,6 +146,42 @@ def test_a_hostile_transcript_neither_runs_nor_fetches(chromium, listener, tmp_p
     assert "<title>owned" not in document
     shown = "".join(elements.texts)
     assert shown.count(f"<img src='{url}/img'") > 4
+
+
+def exported(flue, pi_session, texts, file):
+    """Write a transcript of these texts, and export it as a person does."""
+    pi_session("hostile", *texts)
+    code, _, complaint = flue("export", "--transcript", "hostile", "-o", str(file))
+    assert (code, complaint) == (0, "")
+    return file
+
+
+def elsewhere(listener):
+    """Resolve the attacks' host to the listener, and nothing that the browser itself asks."""
+    place = f"127.0.0.1:{listener.server_port}"
+    return f"--host-resolver-rules=MAP *.example {place},MAP * ~NOTFOUND"
+
+
+HOST = "http://attacker.example"
+
+
+def test_what_export_writes_of_a_hostile_file_asks_no_host(
+    chromium, listener, flue, pi_session, base
+):
+    file = exported(flue, pi_session, attacks(HOST), base / "page.html")
+    document = dump(chromium, file, base / "profile", elsewhere(listener))
+    assert listener.seen == []
+    assert "<title>owned" not in document
+    shown = "".join(parsed(document).texts)
+    for attack in attacks(HOST)[:10]:
+        assert attack in shown
+
+
+def test_the_same_file_unescaped_would_ask_that_host(chromium, listener, tmp_path):
+    file = tmp_path / "page.html"
+    file.write_text("".join(attacks(HOST)[:4]), encoding="utf-8")
+    dump(chromium, file, tmp_path / "profile", elsewhere(listener))
+    assert {"/ran", "/img"} <= set(listener.seen)
 
 
 def test_the_same_text_unescaped_would_run_and_fetch(chromium, listener, tmp_path):
