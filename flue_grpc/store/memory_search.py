@@ -8,7 +8,7 @@ from flue_grpc import limits
 from flue_grpc.listing import Placed
 from flue_grpc.store import memory, ranked
 from flue_grpc.store.connections import first_row, first_value
-from flue_grpc.store.ranked import SearchCursor
+from flue_grpc.store.ranked import Given
 from flue_grpc.store.text_index import MEMORY_INDEX
 from flue_grpc.transactions import transaction
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import apsw
 
     from flue_grpc.cancel import Cancel
+    from flue_grpc.store.ranked import Match, SearchCursor
     from flue_grpc.store.readers import Readers
     from flue_grpc.store.values import MemoryEntry, MemoryQuery
-    from flue_grpc.text.ranking import Scored
 
 _SEARCH: Final = f"""SELECT bm25({MEMORY_INDEX.name}) AS score, m.updated_at, m.id
     FROM {MEMORY_INDEX.name} CROSS JOIN memory_entries AS m ON m.id = {MEMORY_INDEX.name}.rowid
@@ -43,38 +43,43 @@ def search_memory(
     planned = ranked.plan(query.query)
     if planned is None:
         return
-    with readers.reading(cancel) as connection, transaction(connection):
-        moment = after.moment if after is not None else _now(connection)
-        bindings = (moment, memory.scopes_text(query.scopes))
-        search = ranked.Search(_SEARCH, bindings, _CONTENT, cancel)
-        matches, count = ranked.matches(connection, planned, search, limit, after)
-    while matches:
-        with readers.reading(cancel) as connection:
-            entries, taken = _load(connection, matches[:_PAGE], moment)
-        for place, entry in entries:
-            yield Placed(entry, SearchCursor(moment, count + place, entry.id))
-        count += taken
-        del matches[:taken]
+    moment = _now(readers, cancel) if after is None else after.moment
+    search = ranked.Search(_SEARCH, (moment, memory.scopes_text(query.scopes)), _CONTENT, cancel)
+    given, left, is_all = Given(moment, after), limit, False
+    while left and not is_all:
+        with readers.reading(cancel) as connection, transaction(connection):
+            matches = ranked.matches(connection, planned, search, left, given)
+        # Of those some may be gone before they are loaded; then others take their place.
+        is_all = len(matches) < left
+        while matches:
+            with readers.reading(cancel) as connection:
+                entries, taken = _load(connection, matches[:_PAGE], moment)
+            given.taken.update(match.scored.id for match in matches[:taken])
+            for match, entry in entries:
+                yield Placed(entry, given.cursor(match))
+            left -= len(entries)
+            del matches[:taken]
 
 
-def _now(connection: apsw.Connection) -> int:
-    moment: int = first_value(connection, "SELECT last FROM store_clock")
+def _now(readers: Readers, cancel: Cancel) -> int:
+    with readers.reading(cancel) as connection:
+        moment: int = first_value(connection, "SELECT last FROM store_clock")
     return moment
 
 
 def _load(
-    connection: apsw.Connection, matches: Sequence[Scored], moment: int
-) -> tuple[list[tuple[int, MemoryEntry]], int]:
-    """Load the first of ``matches`` with their places from 1; say how many were taken."""
-    loaded: list[tuple[int, MemoryEntry]] = []
+    connection: apsw.Connection, matches: Sequence[Match], moment: int
+) -> tuple[list[tuple[Match, MemoryEntry]], int]:
+    """Load the first of ``matches``, those that are still there; say how many were taken."""
+    loaded: list[tuple[Match, MemoryEntry]] = []
     total = taken = 0
     for match in matches:
         taken += 1
-        row = first_row(connection, _ENTRY, (match.id,))
+        row = first_row(connection, _ENTRY, (match.scored.id,))
         entry = None if row is None else memory.entry(row)
         if entry is None or entry.updated_at > moment:
             continue
-        loaded.append((taken, entry))
+        loaded.append((match, entry))
         total += len(entry.content)
         if total >= limits.READ_BATCH_BYTES:
             break

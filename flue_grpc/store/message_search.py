@@ -10,11 +10,10 @@ from flue_grpc import limits
 from flue_grpc.listing import Placed
 from flue_grpc.store import message_rows, ranked
 from flue_grpc.store.connections import Row, first_row, first_value
-from flue_grpc.store.ranked import SearchCursor
+from flue_grpc.store.ranked import Given, Match
 from flue_grpc.store.sessions import IS_SUBAGENT, is_subagent
 from flue_grpc.store.text_index import MESSAGE_INDEX
 from flue_grpc.store.values import Message, SearchResult
-from flue_grpc.text.ranking import Scored
 from flue_grpc.transactions import transaction
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     import apsw
 
     from flue_grpc.cancel import Cancel
+    from flue_grpc.store.ranked import SearchCursor
     from flue_grpc.store.readers import Readers
     from flue_grpc.store.values import MessageQuery
 
@@ -56,23 +56,29 @@ def search_messages(
     planned = ranked.plan(query.query)
     if planned is None:
         return
-    with readers.reading(cancel) as connection, transaction(connection):
-        moment = after.moment if after is not None else _last_id(connection)
-        search = _search(query, moment, cancel)
-        matches, count = ranked.matches(connection, planned, search, limit, after)
+    moment = _last_id(readers, cancel) if after is None else after.moment
+    search = _search(query, moment, cancel)
+    given, left, is_all = Given(moment, after), limit, False
     size = _FIRST_PAGE
-    while matches:
-        with readers.reading(cancel) as connection:
-            results, taken = _page(connection, query, matches[:size], cancel)
-        for place, result in results:
-            yield Placed(result, SearchCursor(moment, count + place, result.message.id))
-        count += taken
-        del matches[:taken]
-        size = _PAGE
+    while left and not is_all:
+        with readers.reading(cancel) as connection, transaction(connection):
+            matches = ranked.matches(connection, planned, search, left, given)
+        # Of those some may be gone before they are loaded; then others take their place.
+        is_all = len(matches) < left
+        while matches:
+            with readers.reading(cancel) as connection:
+                results, taken = _page(connection, query, matches[:size], cancel)
+            given.taken.update(match.scored.id for match in matches[:taken])
+            for match, result in results:
+                yield Placed(result, given.cursor(match))
+            left -= len(results)
+            del matches[:taken]
+            size = _PAGE
 
 
-def _last_id(connection: apsw.Connection) -> int:
-    last: int = first_value(connection, "SELECT ifnull(max(id), 0) FROM messages")
+def _last_id(readers: Readers, cancel: Cancel) -> int:
+    with readers.reading(cancel) as connection:
+        last: int = first_value(connection, "SELECT ifnull(max(id), 0) FROM messages")
     return last
 
 
@@ -92,33 +98,36 @@ def _search(query: MessageQuery, moment: int, cancel: Cancel) -> ranked.Search:
 
 
 class _Loaded(msgspec.Struct, frozen=True):
-    """A match with its row; ``place`` counts from 1 among those that were to be loaded."""
+    """A match with its row and the title of its session."""
 
-    place: int
-    match: Scored
+    match: Match
     row: Row
     title: str
 
 
 def _page(
-    connection: apsw.Connection, query: MessageQuery, matches: Sequence[Scored], cancel: Cancel
-) -> tuple[list[tuple[int, SearchResult]], int]:
-    """Load the first of ``matches`` with their places from 1; say how many were taken."""
+    connection: apsw.Connection, query: MessageQuery, matches: Sequence[Match], cancel: Cancel
+) -> tuple[list[tuple[Match, SearchResult]], int]:
+    """Load the first of ``matches``, those that are still there; say how many were taken."""
     with transaction(connection):
         loaded, taken = _load(connection, query, matches)
-        ids = [each.match.id for each in loaded]
+        ids = [each.match.scored.id for each in loaded]
         windows = _windows(connection, ids, query.window, cancel)
-    return [(each.place, _result(each, windows.get(each.match.id, ()))) for each in loaded], taken
+    results = [
+        (each.match, _result(each, windows.get(number, ())))
+        for number, each in zip(ids, loaded, strict=True)
+    ]
+    return results, taken
 
 
 def _result(loaded: _Loaded, window: tuple[Message, ...]) -> SearchResult:
     message = message_rows.message(loaded.row)
     is_sub = is_subagent(loaded.title)
-    return SearchResult(message, loaded.title, is_sub, window, loaded.match.score)
+    return SearchResult(message, loaded.title, is_sub, window, loaded.match.scored.score)
 
 
 def _load(
-    connection: apsw.Connection, query: MessageQuery, matches: Sequence[Scored]
+    connection: apsw.Connection, query: MessageQuery, matches: Sequence[Match]
 ) -> tuple[list[_Loaded], int]:
     sql = f"""SELECT (SELECT title FROM sessions WHERE id = session_id),
             {message_rows.COLUMNS[query.images]}
@@ -127,10 +136,10 @@ def _load(
     total = taken = 0
     for match in matches:
         taken += 1
-        row = first_row(connection, sql, (match.id,))
+        row = first_row(connection, sql, (match.scored.id,))
         if row is None:
             continue
-        loaded.append(_Loaded(taken, match, row[1:], row[0]))
+        loaded.append(_Loaded(match, row[1:], row[0]))
         total += message_rows.row_size(row[1:]) + len(row[0])
         if total >= limits.READ_BATCH_BYTES:
             break

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import deque
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -11,7 +12,7 @@ from flue_grpc.listing import Cursor
 from flue_grpc.store.connections import Row, first_row
 from flue_grpc.text.match import Verifier, lookup
 from flue_grpc.text.query import parse_plain
-from flue_grpc.text.ranking import Scored, ranked_page, tie_pass
+from flue_grpc.text.ranking import Scored, tie_pass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,16 +20,21 @@ if TYPE_CHECKING:
     import apsw
 
 
+_BEFORE: Final = 16  # ids in a token: whole pages are rarely deleted, and it stays short
+
+
 class SearchCursor(Cursor, frozen=True, array_like=True):
     """The place after the ``count``-th match, whose id is ``id``.
 
     ``moment`` marks what was there at the first response: the greatest message
-    id, or the latest time of memory.
+    id, or the latest time of memory. ``before`` are the ids of some matches just
+    before it, the last one last: it is behind those when it was deleted itself.
     """
 
     moment: int
     count: int
     id: int
+    before: tuple[int, ...] = ()
 
 
 class Search(msgspec.Struct, frozen=True):
@@ -64,22 +70,64 @@ def plan(query: str) -> Plan | None:
     return Plan(looked_up.expression, looked_up.verifier)
 
 
-def matches(
-    connection: apsw.Connection,
-    planned: Plan,
-    search: Search,
-    limit: int,
-    after: SearchCursor | None,
-) -> tuple[list[Scored], int]:
-    """Rank, near ties newest first; return at most ``limit`` matches, and how many are before.
+class Match(msgspec.Struct, frozen=True, gc=False):
+    """A match and its number in the ranking, from 1."""
 
-    Runs within the caller's transaction.
+    number: int
+    scored: Scored
+
+
+class Given:
+    """Which matches a call has given, and the place after each of them."""
+
+    __slots__ = ("_last", "_moment", "after", "taken")
+
+    def __init__(self, moment: int, after: SearchCursor | None) -> None:
+        """Begin behind ``after``, the last match of an earlier call."""
+        self.after = after
+        self.taken: set[int] = set()
+        self._moment = moment
+        self._last = deque(() if after is None else (*after.before, after.id), _BEFORE)
+
+    def cursor(self, match: Match) -> SearchCursor:
+        """Note that a match is given, and return the place after it."""
+        number = match.scored.id
+        place = SearchCursor(self._moment, match.number, number, tuple(self._last))
+        self._last.append(number)
+        return place
+
+
+def matches(
+    connection: apsw.Connection, planned: Plan, search: Search, limit: int, given: Given
+) -> list[Match]:
+    """Rank, near ties newest first; return the next ``limit`` matches, fewer when no more are left.
+
+    Every write shifts all scores a little, so the place is behind the last match of
+    the earlier call that is still there, and none that this call has taken comes
+    again. Runs within the caller's transaction.
     """
-    return ranked_page(
-        lambda count: _ranked(connection, planned, search, count),
-        limit,
-        None if after is None else (after.count, after.id),
-    )
+    after = given.after
+    wanted = limit + len(given.taken) + (0 if after is None else after.count)
+    while True:
+        ranked = _ranked(connection, planned, search, wanted)
+        start = 0 if after is None else _place(ranked, after)
+        found = [
+            Match(number, match)
+            for number, match in enumerate(ranked[start:], start + 1)
+            if match.id not in given.taken
+        ]
+        if len(found) >= limit or len(ranked) < wanted:
+            return found[:limit]
+        # The place has moved down, so as many more are needed.
+        wanted += limit - len(found)
+
+
+def _place(ranked: list[Scored], after: SearchCursor) -> int:
+    numbers = {match.id: number for number, match in enumerate(ranked, 1)}
+    for last in (after.id, *reversed(after.before)):
+        if last in numbers:
+            return numbers[last]
+    return min(after.count, len(ranked))
 
 
 def _ranked(connection: apsw.Connection, planned: Plan, search: Search, limit: int) -> list[Scored]:

@@ -247,3 +247,21 @@ def test_an_entry_that_changes_while_a_search_is_read_is_left_out(store, write, 
     store.update_memory_entry(2, MemoryChange(pinned=True))
     store.delete_memory_entry(3)
     assert [entry.id for entry in items(listing)] == [1]
+
+
+def test_entries_that_are_gone_before_they_are_loaded_leave_their_place_to_the_next(
+    store, write, monkeypatch
+):
+    monkeypatch.setattr(memory_search, "_PAGE", 1)
+    for _ in range(12):
+        write("needle")
+    listing = store.search_memory(MemoryQuery("needle", (WORK,)), limit=4)
+    first = next(listing)
+    assert first.item.id == 12
+    store.update_memory_entry(11, MemoryChange(pinned=True))
+    for number in (10, 8, 5):
+        store.delete_memory_entry(number)
+    rest = list(listing)
+    assert [placed.item.id for placed in rest] == [9, 7, 6, 4]
+    again = store.search_memory(MemoryQuery("needle", (WORK,)), rest[2].cursor)
+    assert [placed.item.id for placed in again] == [4, 3, 2, 1]
