@@ -65,7 +65,7 @@ def test_a_killed_index_ends_like_a_fresh_one(
             life = _index(nursery, home, worker_bytes, "killed")
             until(time.monotonic() + dice.expovariate(1 / 0.06))
             if dice.random() < 0.3:
-                fallen["worker", "anywhere"] += _kill_worker(life.pid)
+                fallen["other work", "worker"] += _kill_worker(life.pid)
             assert life.kill() == -9
         if turn % CHECK_EVERY == 0:
             _compare(nursery, home, worker_bytes, directory / f"fresh-{turn}")
