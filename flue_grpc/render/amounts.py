@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 _THOUSAND: Final = 1000
 _UNITS: Final = ("", "k", "M", "G", "T", "P", "E")
 _FULL: Final = "█"
+_CENT: Final = 0.01
+_LEAST_COST: Final = 1e-9  # what a token costs is more
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 
 
@@ -44,8 +47,14 @@ def size(count: int) -> str:
 
 
 def money(row: pb.Summary | pb.UsageRow) -> str:
-    """Write the recorded cost; a dash where none is recorded."""
-    return f"${row.cost_usd:,.2f}" if row.HasField("cost_usd") else "-"
+    """Write the recorded cost, below a cent to two digits; a dash where none is recorded."""
+    if not row.HasField("cost_usd"):
+        return "-"
+    cost = row.cost_usd and max(row.cost_usd, _LEAST_COST)
+    if not 0 < cost < _CENT:
+        return f"${cost:,.2f}"
+    places = 1 - math.floor(math.log10(cost))
+    return f"${cost:.{places}f}".rstrip("0")
 
 
 def moment(timestamp: Timestamp, zone: tzinfo | None) -> str:

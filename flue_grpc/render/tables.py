@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from flue_grpc.render.amounts import moment, money, short_number, total_tokens
+from flue_grpc.render.columns import Column, fitting
 from flue_grpc.render.safe import for_line
 
 if TYPE_CHECKING:
@@ -21,29 +22,32 @@ TOOL_STYLES: Final = {"claude": "bright_red", "codex": "green", "pi": "magenta"}
 _SHORT_ID: Final = 8
 _HEADS: Final = ("ended", "tool", "id", "messages", "tokens", "cost", "title")
 _NUMBERS: Final = ("messages", "tokens", "cost")
+_DROPPED_FIRST: Final = ("cost", "messages", "tokens", "ended", "tool")
 _NARROWEST_TITLE: Final = 16
-_GAP: Final = 2  # between two columns
 
 
 def session_table(summaries: Iterable[pb.Summary], width: int, *, is_first: bool) -> Table:
-    """Make a table of ``width`` columns, with a head when it is the first of several."""
+    """Make a table of ``width`` columns, with a head when it is the first of several.
+
+    Where that is too narrow columns are left out, so that ids are whole.
+    """
     shown = list(summaries)
     length = short_length(summary.id for summary in shown)
-    rows = [_cells(summary, length) for summary in shown]
-    table = Table(box=None, pad_edge=False, show_header=is_first, header_style="dim")
-    for head in _HEADS:
-        justify: JustifyMethod = "right" if head in _NUMBERS else "left"
-        table.add_column(head, justify=justify, no_wrap=True)
+    cells = zip(*(_cells(summary, length) for summary in shown), strict=True)
+    columns = [Column(head, texts) for head, texts in zip(_HEADS, cells, strict=True)]
+    *facts, title = columns
     # Of a long title rich would take the room of all other columns.
-    left = width - sum(_width(rows, n) + _GAP for n in range(len(_HEADS) - 1))
-    for row in rows:
-        row[-1].truncate(max(left, _NARROWEST_TITLE), overflow="ellipsis")
+    shortest = min(_NARROWEST_TITLE, title.width)
+    kept, left = fitting(facts, _DROPPED_FIRST, width - shortest)
+    for text in title.texts:
+        text.truncate(max(1, shortest + left), overflow="ellipsis")
+    table = Table(box=None, pad_edge=False, show_header=is_first, header_style="dim")
+    for column in (*kept, title):
+        justify: JustifyMethod = "right" if column.head in _NUMBERS else "left"
+        table.add_column(column.head, justify=justify, no_wrap=True)
+    for row in zip(*(column.texts for column in (*kept, title)), strict=True):
         table.add_row(*row)
     return table
-
-
-def _width(rows: list[tuple[Text, ...]], column: int) -> int:
-    return max(len(_HEADS[column]), *(row[column].cell_len for row in rows), 0)
 
 
 def _cells(summary: pb.Summary, id_length: int) -> tuple[Text, ...]:

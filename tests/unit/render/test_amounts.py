@@ -44,6 +44,21 @@ def test_money_tells_nothing_recorded_from_nothing_paid():
     assert money(pb.UsageRow(cost_usd=1234.5)) == "$1,234.50"
 
 
+@pytest.mark.parametrize(
+    ("cost", "shown"),
+    [
+        (0.0006, "$0.0006"),
+        (0.00064, "$0.00064"),
+        (0.0099999, "$0.01"),
+        (0.01, "$0.01"),
+        (0.019, "$0.02"),
+        (1e-12, "$0.000000001"),
+    ],
+)
+def test_less_than_a_cent_is_not_nothing(cost, shown):
+    assert money(pb.Summary(cost_usd=cost)) == shown
+
+
 def test_times_are_those_of_the_zone():
     timestamp = Timestamp(seconds=1_772_355_600)
     assert moment(timestamp, UTC) == "2026-03-01 09:00"
