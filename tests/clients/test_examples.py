@@ -133,14 +133,14 @@ class CuttingProxy:
 
 @pytest.fixture
 def server(base, home):
-    """A server's socket; the process ends in order."""
-    path = base / "flue.sock"
+    """A server's default socket below a runtime directory; the process ends in order."""
+    path = base / "flue-grpc" / "flue.sock"
     log = (base / "server.log").open("wb")
     process = subprocess.Popen(
         [sys.executable, "-m", "flue_grpc", "serve", "--home", str(home),
-         "--data-dir", str(base / "data"), "--listen", f"unix:{path}",
-         "--sweep-interval-seconds", "0.2"],
+         "--data-dir", str(base / "data"), "--sweep-interval-seconds", "0.2"],
         stdout=subprocess.PIPE, stderr=log, text=True, cwd=ROOT,
+        env={**os.environ, "XDG_RUNTIME_DIR": str(base)},
     )  # fmt: skip
     assert process.stdout.readline() == f"flue-grpc listens on unix:{path}\n"
     yield path
@@ -295,21 +295,23 @@ def first_line_of(command, directory, **environment):
 
 
 @pytest.mark.parametrize("language", ["python", "go", "typescript"])
-def test_the_commands_of_the_readme_work_as_pasted(language, ready):
+def test_the_commands_of_the_readme_work_as_pasted(language, ready, base):
+    """On the default socket: nothing but the runtime directory says where the server is."""
     if language != "python":
         tool({"go": "go", "typescript": "npm"}[language])
     first, *lines = shell_lines(EXAMPLES / language / "README.md")
     assert first == "make serve"
-    address = f"unix:{ready}"
+    assert "FLUE_ADDRESS" not in ENVIRONMENT
+    place = {"XDG_RUNTIME_DIR": str(base)}
     endless = [line for line in lines if line.endswith("claude SESSION_ID")]
     finite = "\n".join(line for line in lines if line not in endless)
-    shown = run(["bash", "-ec", finite], FLUE_ADDRESS=address).splitlines()
+    shown = run(["bash", "-ec", finite], **place).splitlines()
     programs = len(endless)
     assert sum(CODEX in line and "4 messages" in line for line in shown) == programs
     assert sum("[timeout]" in line for line in shown) == 4 * programs
     directory = ROOT / (lines[0].removeprefix("cd ") if lines[0].startswith("cd ") else ".")
     for line in endless:
         command = line.replace("claude SESSION_ID", f"codex {CODEX}")
-        followed = first_line_of(command, directory, FLUE_ADDRESS=address)
+        followed = first_line_of(command, directory, **place)
         assert "USER" in followed
         assert "Raise the gateway timeout" in followed
