@@ -71,9 +71,16 @@ class NewEntry(msgspec.Struct, frozen=True):
 
 
 def check_draft(draft: EntryDraft) -> None:
-    """Raise EmptyScopeError without a scope, ValueTooLargeError over 1 MiB of content."""
+    """Raise EmptyScopeError without a scope.
+
+    Raises ValueTooLargeError over 4 KiB of scope or 1 MiB of content, in UTF-8.
+    """
     if not draft.scope:
         raise EmptyScopeError("a memory entry has a scope", "scope")
+    if len(draft.scope.encode()) > limits.SCOPE_BYTES:
+        raise ValueTooLargeError(
+            "the scope is too large", "scope", {"limit": str(limits.SCOPE_BYTES)}
+        )
     _check_content(draft.content)
 
 
@@ -129,8 +136,8 @@ def delete(batch: Batch, number: int) -> None:
 
 
 def scopes_text(scopes: tuple[str, ...]) -> str:
-    """Return the scopes as the one value that ``json_each`` reads."""
-    return _ENCODER.encode(scopes).decode()
+    """Return the scopes, each once, as the one value that ``json_each`` reads."""
+    return _ENCODER.encode(tuple(dict.fromkeys(scopes))).decode()
 
 
 def size(connection: apsw.Connection, scope: str) -> int:
@@ -150,7 +157,17 @@ def recent(
 
     An entry that changes after the first response is left out (contract rule 2).
     """
+    if len(scopes) > limits.MANY_SCOPES:
+        scopes = _known(readers, scopes, cancel)
     yield from _listed(readers, _IN_SCOPES, scopes_text(scopes), after, cancel)
+
+
+def _known(readers: Readers, scopes: tuple[str, ...], cancel: Cancel) -> tuple[str, ...]:
+    """Leave out scopes without entries, which every batch would look up again."""
+    sql = """SELECT value FROM json_each(?)
+        WHERE EXISTS (SELECT 1 FROM memory_entries WHERE scope = value)"""
+    with readers.reading(cancel) as connection:
+        return tuple(scope for (scope,) in connection.execute(sql, (scopes_text(scopes),)))
 
 
 def of_scope(
@@ -183,4 +200,4 @@ def _listed(
 
 
 def _row_size(row: Row) -> int:
-    return len(row[2])
+    return len(row[1]) + len(row[2])

@@ -80,7 +80,7 @@ def _load(
         if entry is None or entry.updated_at > moment:
             continue
         loaded.append((match, entry))
-        total += len(entry.content)
+        total += len(entry.scope) + len(entry.content)
         if total >= limits.READ_BATCH_BYTES:
             break
     return loaded, taken

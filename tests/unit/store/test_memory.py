@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import pytest
 
+from flue_grpc import limits
 from flue_grpc.errors import (
     BadCombinationError,
     EmptyScopeError,
     MemoryNotFoundError,
     ValueTooLargeError,
 )
-from flue_grpc.store import memory_search
+from flue_grpc.store import memory, memory_search, paging
 from flue_grpc.store.values import EntryDraft, MemoryChange, MemoryEntry, MemoryQuery
 
 WORK = "/home/u/work"
@@ -47,6 +48,32 @@ def test_a_scope_is_needed(store):
     with pytest.raises(EmptyScopeError) as caught:
         store.write_memory_entry(EntryDraft("", "x"))
     assert caught.value.field == "scope"
+
+
+@pytest.mark.parametrize("scope", ["x" * 4097, "é" * 2049])
+def test_a_scope_is_at_most_4_kib(store, write, items, scope):
+    with pytest.raises(ValueTooLargeError) as caught:
+        write("x", scope)
+    assert (caught.value.field, caught.value.metadata) == ("scope", {"limit": "4096"})
+    entry = write("x", "é" * 2048)
+    assert items(store.scope_memory("é" * 2048)) == [entry]
+    assert items(store.scope_memory(scope)) == []
+
+
+def test_the_scope_counts_in_a_batch(write, store, items, monkeypatch):
+    monkeypatch.setattr(limits, "READ_BATCH_BYTES", 1000)
+    entries = [write("x", "s" * 500) for _ in range(5)]
+    taken = []
+    read = paging.read_batch
+
+    def watched(*arguments):
+        rows, is_last = read(*arguments)
+        taken.append(len(rows))
+        return rows, is_last
+
+    monkeypatch.setattr(memory, "read_batch", watched)
+    assert items(store.scope_memory("s" * 500)) == entries[::-1]
+    assert taken == [2, 2, 1]
 
 
 @pytest.mark.parametrize("content", ["x" * 1_048_577, "é" * 524_289])
@@ -133,6 +160,22 @@ def test_very_many_scopes_are_no_error(store, write, items):
     write("x", "s40000")
     scopes = [f"s{number}" for number in range(50_000)]
     assert contents(items, store.recent_memory(scopes)) == ["x"]
+
+
+def test_of_many_scopes_each_batch_looks_up_the_known_ones(store, write, items, monkeypatch):
+    monkeypatch.setattr(limits, "READ_BATCH_ROWS", 2)
+    entries = [write("x", f"s{number}") for number in (4, 4, 7, 5, 7)]
+    bound = []
+    read = paging.read_batch
+
+    def watched(connection, sql, bindings, size):
+        bound.append(bindings[0])
+        return read(connection, sql, bindings, size)
+
+    monkeypatch.setattr(memory, "read_batch", watched)
+    scopes = [f"s{number}" for number in range(2000)]
+    assert items(store.recent_memory(scopes * 2)) == entries[::-1]
+    assert bound == ['["s4","s5","s7"]'] * 3
 
 
 def test_lists_go_on_from_any_place(store, write, sql):

@@ -141,8 +141,8 @@ type StoreClient interface {
 	// WriteMemoryEntry stores one memory entry.
 	//
 	// Errors:
-	//   - INVALID_ARGUMENT: EMPTY_SCOPE, VALUE_TOO_LARGE when the content is over
-	//     1 MiB, BAD_REQUEST_ID.
+	//   - INVALID_ARGUMENT: EMPTY_SCOPE, VALUE_TOO_LARGE when the scope is over
+	//     4 KiB or the content over 1 MiB, BAD_REQUEST_ID.
 	//   - ALREADY_EXISTS: REQUEST_ID_REUSED.
 	WriteMemoryEntry(ctx context.Context, in *WriteMemoryEntryRequest, opts ...grpc.CallOption) (*WriteMemoryEntryResponse, error)
 	// UpdateMemoryEntry replaces the content of one entry, or its pin, or both.
@@ -473,8 +473,8 @@ type StoreServer interface {
 	// WriteMemoryEntry stores one memory entry.
 	//
 	// Errors:
-	//   - INVALID_ARGUMENT: EMPTY_SCOPE, VALUE_TOO_LARGE when the content is over
-	//     1 MiB, BAD_REQUEST_ID.
+	//   - INVALID_ARGUMENT: EMPTY_SCOPE, VALUE_TOO_LARGE when the scope is over
+	//     4 KiB or the content over 1 MiB, BAD_REQUEST_ID.
 	//   - ALREADY_EXISTS: REQUEST_ID_REUSED.
 	WriteMemoryEntry(context.Context, *WriteMemoryEntryRequest) (*WriteMemoryEntryResponse, error)
 	// UpdateMemoryEntry replaces the content of one entry, or its pin, or both.

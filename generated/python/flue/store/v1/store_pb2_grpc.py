@@ -238,8 +238,8 @@ class StoreServicer:
         """WriteMemoryEntry stores one memory entry.
 
         Errors:
-        - INVALID_ARGUMENT: EMPTY_SCOPE, VALUE_TOO_LARGE when the content is over
-        1 MiB, BAD_REQUEST_ID.
+        - INVALID_ARGUMENT: EMPTY_SCOPE, VALUE_TOO_LARGE when the scope is over
+        4 KiB or the content over 1 MiB, BAD_REQUEST_ID.
         - ALREADY_EXISTS: REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

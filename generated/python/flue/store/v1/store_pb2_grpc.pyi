@@ -141,8 +141,8 @@ class StoreStub:
     """WriteMemoryEntry stores one memory entry.
 
     Errors:
-    - INVALID_ARGUMENT: EMPTY_SCOPE, VALUE_TOO_LARGE when the content is over
-      1 MiB, BAD_REQUEST_ID.
+    - INVALID_ARGUMENT: EMPTY_SCOPE, VALUE_TOO_LARGE when the scope is over
+      4 KiB or the content over 1 MiB, BAD_REQUEST_ID.
     - ALREADY_EXISTS: REQUEST_ID_REUSED.
     """
     UpdateMemoryEntry: _grpc.UnaryUnaryMultiCallable[_store_pb2.UpdateMemoryEntryRequest, _store_pb2.UpdateMemoryEntryResponse]
@@ -265,8 +265,8 @@ class StoreAsyncStub(StoreStub):
     """WriteMemoryEntry stores one memory entry.
 
     Errors:
-    - INVALID_ARGUMENT: EMPTY_SCOPE, VALUE_TOO_LARGE when the content is over
-      1 MiB, BAD_REQUEST_ID.
+    - INVALID_ARGUMENT: EMPTY_SCOPE, VALUE_TOO_LARGE when the scope is over
+      4 KiB or the content over 1 MiB, BAD_REQUEST_ID.
     - ALREADY_EXISTS: REQUEST_ID_REUSED.
     """
     UpdateMemoryEntry: _aio.UnaryUnaryMultiCallable[_store_pb2.UpdateMemoryEntryRequest, _store_pb2.UpdateMemoryEntryResponse]  # type: ignore[assignment]
@@ -446,8 +446,8 @@ class StoreServicer(metaclass=_abc_1.ABCMeta):
         """WriteMemoryEntry stores one memory entry.
 
         Errors:
-        - INVALID_ARGUMENT: EMPTY_SCOPE, VALUE_TOO_LARGE when the content is over
-          1 MiB, BAD_REQUEST_ID.
+        - INVALID_ARGUMENT: EMPTY_SCOPE, VALUE_TOO_LARGE when the scope is over
+          4 KiB or the content over 1 MiB, BAD_REQUEST_ID.
         - ALREADY_EXISTS: REQUEST_ID_REUSED.
         """
 
