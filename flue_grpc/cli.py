@@ -7,8 +7,10 @@ import os
 import sys
 from contextlib import suppress
 from importlib import import_module
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Final
 
+from flue_grpc.commands.parser import Parser
 from flue_grpc.errors import StartupError
 
 if TYPE_CHECKING:
@@ -32,14 +34,17 @@ COMMANDS: Final = (
     "doctor",
     "token",
 )
+# What other programs take as a word, and people try first.
+_WORDS: Final = {"help": "--help", "version": "--version"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit code, 2 for one that cannot start."""
-    parsed = _parse(sys.argv[1:] if arguments is None else arguments)
     # gRPC's C core writes its own account of what we report in words.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
+        _print_any_text()
+        parsed = _parse(sys.argv[1:] if arguments is None else arguments)
         _warn(parsed.command)
         code: int = parsed.run(parsed)
         sys.stdout.flush()
@@ -62,6 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the arguments; without any, or with a wrong one, the process ends here."""
     parser, commands = _parser_and_commands()
+    if arguments and arguments[0] in _WORDS:
+        arguments = [*arguments[1:], _WORDS[arguments[0]]]
     # The program's own flags take no value, so the first word is the command.
     first = arguments[0] if arguments else "--help"
     if not first.startswith("-") and first not in commands:
@@ -71,6 +78,12 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         advice = f"did you mean {close[0]!r}?" if close else "flue-grpc --help lists them"
         parser.error(f"there is no command {first!r}; {advice}")
     return parser.parse_args(arguments or [first])
+
+
+def _print_any_text() -> None:
+    """Escape what standard output's encoding has not, such as a title in another script."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _warn(command: str) -> None:
@@ -96,7 +109,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _parser_and_commands() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="flue-grpc",
         description="An agent daemon's store, and an index over the transcripts of "
         "Claude Code, Codex and Pi, over gRPC.",

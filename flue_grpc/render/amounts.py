@@ -50,9 +50,10 @@ def money(row: pb.Summary | pb.UsageRow) -> str:
     """Write the recorded cost, below a cent to two digits; a dash where none is recorded."""
     if not row.HasField("cost_usd"):
         return "-"
-    cost = row.cost_usd and max(row.cost_usd, _LEAST_COST)
+    cost = row.cost_usd
     if not 0 < cost < _CENT:
         return f"${cost:,.2f}"
+    cost = max(cost, _LEAST_COST)
     places = 1 - math.floor(math.log10(cost))
     return f"${cost:.{places}f}".rstrip("0")
 

@@ -268,3 +268,68 @@ def test_an_export_of_a_session_that_is_not_there(home, capsys):
     arguments = ["export", "--session", "none", "--data-dir", str(home / "data")]
     assert cli.main(arguments) == 1
     assert capsys.readouterr().err == "flue-grpc: there is no such session\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "usage", "mistake"),
+    [
+        (("search", "a", "b"), "search", "b; quote a text of several words"),
+        (("search", "a", "--xyzzy"), "search", "--xyzzy"),
+        (("memory", "add", "a", "b"), "memory add", "b; quote a text of several words"),
+        (("sessions", "x"), "sessions", "x"),
+    ],
+)
+def test_what_a_command_does_not_take_is_told_with_its_usage(capsys, arguments, usage, mistake):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments)
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"usage: flue-grpc {usage} [-h]")
+    assert told.endswith(f"flue-grpc {usage}: error: unrecognized arguments: {mistake}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "flags"),
+    [
+        (("help",), ("--help",)),
+        (("help", "memory", "add"), ("memory", "add", "--help")),
+        (("version",), ("--version",)),
+    ],
+)
+def test_help_and_version_are_words_too(capsys, words, flags):
+    shown = []
+    for arguments in (words, flags):
+        with pytest.raises(SystemExit) as ended:
+            cli.main(arguments)
+        assert ended.value.code == 0
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1] != ""
+
+
+def test_what_an_encoding_has_not_is_escaped(home):
+    made = run("memory", "add", "結帳", "--scope", "x", "--data-dir", str(home / "data"))
+    assert made.returncode == 0
+    shown = run(
+        "memory", "list", "--scope", "x", "--data-dir", str(home / "data"),
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )  # fmt: skip
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert shown.stdout.endswith("\t\\u7d50\\u5e33\n")
+
+
+@pytest.mark.parametrize("name", ["flue_grpc.cli", "flue_grpc.commands.sessions"])
+def test_an_interrupt_while_it_is_imported_ends_it_quietly(name):
+    code = (
+        "import sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {name!r}: raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "from flue_grpc.__main__ import main\n"
+        "sys.exit(main())"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code, "sessions"],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
