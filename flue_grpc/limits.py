@@ -89,7 +89,7 @@ PAGE_TOKEN_BYTES: Final = 4 * KIB  # longer ones are not ours
 # --- Requests ---
 SESSION_ID_CODE_POINTS: Final = 128
 REQUEST_ID_CODE_POINTS: Final = 64
-REQUEST_ID_HOURS: Final = 24
+REQUEST_ID_HOURS: Final = 24  # at least: only time in which the Store is open counts
 BATCH_MESSAGES: Final = 1000
 QUERY_BYTES: Final = 8 * KIB
 RANKED_TERMS: Final = 64
@@ -124,6 +124,7 @@ CHECKPOINT_FORCE_PAGES: Final = 16_000  # 64 MiB: readers are waited for, briefl
 CHECKPOINT_WAIT_MS: Final = 500  # above any bounded read transaction
 CHECKPOINT_IDLE_SECONDS: Final = 1.0  # the writer tidies up when nothing came for this long
 JOURNAL_BYTES: Final = 64 * MIB  # a longer WAL is cut back after its checkpoint
+CLOCK_AHEAD_HOURS: Final = 24  # imported times further ahead are mistakes, or their clock was wrong
 REQUEST_PURGE_ROWS: Final = 16  # outdated request ids removed with each new one
 WINDOW_MESSAGE_BYTES: Final = 64 * KIB  # of a window message on the wire; 41 of them stay small
 WINDOW_CALL_BYTES: Final = 64  # of those, for a tool call beside its texts: 1,024 of them at most

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from flue_grpc.store import files, migrations
+from flue_grpc.store.clock import horizon
 from flue_grpc.store.connections import first_value
 from flue_grpc.store.copying import copy_database
 from flue_grpc.store.images import decode_images
@@ -69,7 +70,7 @@ def _rewrite(connection: apsw.Connection, now: int) -> None:
             f"INSERT INTO sqlite_sequence SELECT ?, max(?, ifnull(max(id), 0)) FROM {table}",
             (table, sequences.get(table, 0)),
         )
-    connection.execute("UPDATE store_clock SET last = ?", (_latest(connection),))
+    connection.execute("UPDATE store_clock SET last = ?", (_latest(connection, now),))
 
 
 def _drop_old_search(connection: apsw.Connection) -> None:
@@ -170,12 +171,16 @@ def _time(seconds: int | None) -> int:
     return min(max((seconds or 0) * 1_000_000, MIN_TIME), MAX_TIME)
 
 
-def _latest(connection: apsw.Connection) -> int:
+def _latest(connection: apsw.Connection, now: int) -> int:
+    """Return the latest time that is not far ahead of now, so that later writes come after it."""
     latest: int = first_value(
         connection,
-        """SELECT max(
-            ifnull((SELECT max(created_at) FROM messages), 0),
-            ifnull((SELECT max(max(created_at, updated_at)) FROM sessions), 0),
-            ifnull((SELECT max(max(created_at, updated_at)) FROM memory_entries), 0))""",
+        """SELECT ifnull(max(moment), 0) FROM (
+            SELECT created_at AS moment FROM messages
+            UNION ALL SELECT created_at FROM sessions UNION ALL SELECT updated_at FROM sessions
+            UNION ALL SELECT created_at FROM memory_entries
+            UNION ALL SELECT updated_at FROM memory_entries)
+            WHERE moment <= ?""",
+        (horizon(now),),
     )
     return latest

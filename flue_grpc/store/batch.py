@@ -46,10 +46,6 @@ class Batch:
         """Return the time of this write, in microseconds, after every earlier one."""
         return self._clock.tick()
 
-    def peek(self) -> int:
-        """Return the time now, not before any earlier write, without using it up."""
-        return self._clock.peek()
-
-    def advance(self, moment: int) -> None:
-        """Let all later writes come after ``moment``, a time that this one brings."""
-        self._clock.advance(moment)
+    def age(self) -> int:
+        """Return a time that passes while the Store is open; see Clock.age."""
+        return self._clock.age()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 from flue_grpc.errors import StoreReadOnlyError
 from flue_grpc.store import files, opening
 from flue_grpc.store.changes import Changes
-from flue_grpc.store.clock import Clock, Now, system_time
+from flue_grpc.store.clock import Clock, Now, steady_time, system_time
 from flue_grpc.store.connections import open_reader
 from flue_grpc.store.health import Health
 from flue_grpc.store.readers import Readers
@@ -38,7 +38,13 @@ class Database:
         self._lock = lock
 
     @classmethod
-    def open(cls, path: Path, settings: StoreSettings, now: Now = system_time) -> Self:
+    def open(
+        cls,
+        path: Path,
+        settings: StoreSettings,
+        now: Now = system_time,
+        steady: Now = steady_time,
+    ) -> Self:
         """Open the database at ``path``, creating, adopting or migrating it.
 
         Raises UnusableDatabaseError for a file that is not to be opened, with
@@ -49,7 +55,8 @@ class Database:
         lock = files.claim(real)
         try:
             opened = opening.open_owned(real, settings, now)
-            return cls._assemble(real, settings, lock, opened, now)
+            clock = Clock.load(opened.connection, now, steady)
+            return cls._assemble(real, settings, lock, opened, clock)
         except BaseException:
             lock.release()
             raise
@@ -61,11 +68,10 @@ class Database:
         settings: StoreSettings,
         lock: OwnerLock,
         opened: opening.Opened,
-        now: Now,
+        clock: Clock,
     ) -> Self:
         health = Health("read_only" if opened.is_read_only else "serving")
         changes = Changes()
-        clock = Clock.load(opened.connection, now)
         writer = Writer(opened.connection, clock, changes, health)
         readers = Readers(lambda: open_reader(path, settings), health)
         return cls(lock, writer, readers, health, changes)

@@ -55,11 +55,12 @@ def once(batch: Batch, asked: Request | None, write: Once[T]) -> T:
     """Write, or return what the first request with this id made.
 
     Raises RequestIdReusedError when that had another body. What fails is not
-    remembered; ids older than 24 h are forgotten.
+    remembered. Ids are forgotten after 24 h in which the Store was open: how long
+    it was closed nobody knows, and a clock that jumped must not let a write repeat.
     """
     if asked is None:
         return write.make(batch)
-    now = batch.peek()
+    now = batch.age()
     kept = batch.row(
         """SELECT body, made FROM requests
             WHERE rpc = ? AND request_id = ? AND created_at > ?""",

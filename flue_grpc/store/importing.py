@@ -48,8 +48,12 @@ class _Session:
         self._connection = connection
         self._clock = clock
         sessions.check_id(line.id)
+        sessions.check_title(line.title)
         session = transfer_lines.session_of(line)
-        self._latest = max(_checked(session.created_at), _checked(session.updated_at))
+        self._horizon = clock.horizon()
+        self._latest = MIN_TIME
+        self._see(session.created_at)
+        self._see(session.updated_at)
         connection.execute("BEGIN IMMEDIATE")
         if first_row(connection, "SELECT 1 FROM sessions WHERE id = ?", (line.id,)) is not None:
             raise ValueError("a session with this id exists")
@@ -63,18 +67,24 @@ class _Session:
             raise ValueError("more messages than the session's line tells")
         draft = transfer_lines.draft_of(line)
         messages.check_size(draft)
-        created_at = _checked(transfer_lines.created_at(line))
+        created_at = transfer_lines.created_at(line)
+        self._see(created_at)
         self._connection.execute(
             message_rows.INSERT, message_rows.insert_row(self.id, created_at, draft)
         )
         if messages.is_searchable(draft.role, draft.content, draft.name):
             number = self._connection.last_insert_rowid()
             MESSAGE_INDEX.add(self._connection, number, draft.content)
-        self._latest = max(self._latest, created_at)
         self.left -= 1
 
+    def _see(self, moment: int) -> None:
+        if not MIN_TIME <= moment <= MAX_TIME:
+            raise ValueError("a time outside the years 1 to 9999")
+        if moment <= self._horizon:
+            self._latest = max(self._latest, moment)
+
     def finish(self) -> None:
-        """Commit."""
+        """Commit; later writes come after all times but those that are far ahead of now."""
         self._clock.advance(self._latest)
         self._clock.save(self._connection)
         self._connection.execute("COMMIT")
@@ -178,9 +188,3 @@ class Importer:
         self._current = None
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
-
-
-def _checked(moment: int) -> int:
-    if not MIN_TIME <= moment <= MAX_TIME:
-        raise ValueError("a time outside the years 1 to 9999")
-    return moment

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from flue_grpc.store.readers import Readers
 
 COLUMNS: Final = "id, scope, content, pinned, created_at, updated_at"
+# Since a moment. What an import or adoption brought may be later than the Store's clock.
+UNCHANGED: Final = "(updated_at <= ? OR updated_at > (SELECT last FROM store_clock))"
 _ENCODER: Final = msgspec.json.Encoder()
 _IN_SCOPES: Final = "scope IN (SELECT value FROM json_each(?))"
 
@@ -185,7 +187,7 @@ def _listed(
         bindings: Row = (value,)
         place = "TRUE"
         if after is not None:
-            place = "updated_at <= ? AND (pinned, updated_at, id) < (?, ?, ?)"
+            place = f"{UNCHANGED} AND (pinned, updated_at, id) < (?, ?, ?)"
             bindings += (after.moment, int(after.pinned), after.updated_at, after.id)
         sql = f"""SELECT {COLUMNS}, (SELECT last FROM store_clock) FROM memory_entries
             WHERE {condition} AND {place}

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 _SEARCH: Final = f"""SELECT bm25({MEMORY_INDEX.name}) AS score, m.updated_at, m.id
     FROM {MEMORY_INDEX.name} CROSS JOIN memory_entries AS m ON m.id = {MEMORY_INDEX.name}.rowid
-    WHERE {MEMORY_INDEX.name} MATCH ? AND m.updated_at <= ?
+    WHERE {MEMORY_INDEX.name} MATCH ? AND {memory.UNCHANGED}
         AND m.scope IN (SELECT value FROM json_each(?))
     ORDER BY score"""
 _CONTENT: Final = "SELECT content FROM memory_entries WHERE id = ?"
-_ENTRY: Final = f"SELECT {memory.COLUMNS} FROM memory_entries WHERE id = ?"
+_ENTRY: Final = f"SELECT {memory.COLUMNS} FROM memory_entries WHERE id = ? AND {memory.UNCHANGED}"
 _PAGE: Final = 32
 
 
@@ -75,10 +75,10 @@ def _load(
     total = taken = 0
     for match in matches:
         taken += 1
-        row = first_row(connection, _ENTRY, (match.scored.id,))
-        entry = None if row is None else memory.entry(row)
-        if entry is None or entry.updated_at > moment:
+        row = first_row(connection, _ENTRY, (match.scored.id, moment))
+        if row is None:
             continue
+        entry = memory.entry(row)
         loaded.append((match, entry))
         total += len(entry.scope) + len(entry.content)
         if total >= limits.READ_BATCH_BYTES:

@@ -19,7 +19,7 @@ from flue_grpc.listing import Cursor, Placed
 from flue_grpc.store.connections import first_row
 from flue_grpc.store.paging import read_batch
 from flue_grpc.store.text_index import MESSAGE_INDEX
-from flue_grpc.store.values import SUBAGENT_TITLE_PREFIX, Scope, Session
+from flue_grpc.store.values import MAX_TIME, SUBAGENT_TITLE_PREFIX, Scope, Session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,11 +36,16 @@ IS_SUBAGENT: Final = f"substr(title, 1, {len(SUBAGENT_TITLE_PREFIX)}) = '{SUBAGE
 
 
 class SessionCursor(Cursor, frozen=True, array_like=True):
-    """The place after a session. Whatever changes later moves before it."""
+    """The place after a session; ``moment`` is the latest time at the first response.
+
+    Whatever changes later moves before it, but for a session whose time was far
+    ahead, which an import or adoption brought.
+    """
 
     updated_at: int
     created_at: int
     id: str
+    moment: int = MAX_TIME
 
 
 class NewSession(msgspec.Struct, frozen=True):
@@ -144,8 +149,9 @@ def list_sessions(
         with readers.reading(cancel) as connection:
             rows, is_last = read_batch(connection, *_query(scope, after), _size)
         for row in rows:
-            session = Session(*row)
-            after = SessionCursor(session.updated_at, session.created_at, session.id)
+            session = Session(*row[:-1])
+            moment = row[-1] if after is None else after.moment
+            after = SessionCursor(session.updated_at, session.created_at, session.id, moment)
             yield Placed(session, after)
 
 
@@ -155,11 +161,12 @@ def _query(scope: Scope, after: SessionCursor | None) -> tuple[str, Row]:
     if after is not None:
         conditions.append(
             """updated_at <= ?1 AND (updated_at < ?1 OR created_at < ?2
-                OR created_at = ?2 AND id > ?3)"""
+                OR created_at = ?2 AND id > ?3)
+            AND (updated_at <= ?4 OR updated_at > (SELECT last FROM store_clock))"""
         )
-        bindings = (after.updated_at, after.created_at, after.id)
+        bindings = (after.updated_at, after.created_at, after.id, after.moment)
     return (
-        f"""SELECT {_COLUMNS} FROM sessions WHERE {" AND ".join(conditions)}
+        f"""SELECT {_COLUMNS}, (SELECT last FROM store_clock) FROM sessions WHERE {" AND ".join(conditions)}
             ORDER BY updated_at DESC, created_at DESC, id LIMIT ?""",
         bindings,
     )

@@ -5,12 +5,14 @@ import pytest
 
 from flue_grpc.errors import UnusableDatabaseError
 from flue_grpc.store import migrations, opening
+from flue_grpc.store.database import Database
 from flue_grpc.store.store import Store
 from flue_grpc.store.values import (
     DEFAULT_SETTINGS,
     MAX_TIME,
     Draft,
     EntryDraft,
+    MemoryChange,
     MemoryQuery,
     MessageQuery,
     ToolCall,
@@ -232,13 +234,40 @@ def test_values_of_other_types_become_what_they_should_be(original, adopted, ite
     assert (message.content, message.created_at) == ("a\0b", 2_000_000)
 
 
-def test_times_go_on_after_the_latest_of_the_original(original, path, items):
-    from flue_grpc.store.database import Database
+HOUR = 3600
 
-    original("INSERT INTO sessions VALUES ('s', 't', 1, 5000)")
-    store = Store(Database.open(path, DEFAULT_SETTINGS, lambda: 10))
-    assert store.create_session("new", "t").created_at == 5_000_000_001
-    assert [session.id for session in items(store.list_sessions("all"))] == ["new", "s"]
+
+def test_times_go_on_after_the_latest_of_the_original(original, path, items):
+    original("INSERT INTO sessions VALUES ('s', 't', 1, ?)", (50 * HOUR,))
+    original("INSERT INTO sessions VALUES ('far', 't', 1, ?)", (200 * HOUR,))
+    now = 30 * HOUR * 1_000_000
+    store = Store(Database.open(path, DEFAULT_SETTINGS, lambda: now))
+    assert store.create_session("new", "t").created_at == 50 * HOUR * 1_000_000 + 1
+    assert [session.id for session in items(store.list_sessions("all"))] == ["far", "new", "s"]
+    store.close()
+
+
+def test_times_in_milliseconds_do_not_stop_the_clock(original, path, items):
+    milliseconds = 1_700_000_000_000
+    original("INSERT INTO sessions VALUES ('s', 't', ?1, ?1)", (milliseconds,))
+    for number in range(1, 7):
+        original(
+            "INSERT INTO memory_entries VALUES (?, '_global', 'needle', 0, ?2, ?2)",
+            (number, milliseconds),
+        )
+    store = Store.open(path)
+    made = [store.write_memory_entry(EntryDraft("_global", "needle")) for _ in range(2)]
+    assert made[0].updated_at < made[1].updated_at < MAX_TIME
+    order = [6, 5, 4, 3, 2, 1, 8, 7]
+    assert [entry.id for entry in items(store.scope_memory("_global"))] == order
+    listing = list(store.scope_memory("_global"))
+    for place, placed in enumerate(listing):
+        assert list(store.scope_memory("_global", placed.cursor)) == listing[place + 1 :]
+    query = MemoryQuery("needle", ("_global",))
+    assert [entry.id for entry in items(store.search_memory(query))] == order
+    store.update_memory_entry(4, MemoryChange("needle again"))
+    rest = items(store.scope_memory("_global", listing[0].cursor))
+    assert [entry.id for entry in rest] == [5, 3, 2, 1, 8, 7]
     store.close()
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import apsw
 import pytest
 
 from flue_grpc.store.clock import Clock, system_time
@@ -26,9 +27,36 @@ def test_a_time_is_the_system_s_when_that_has_moved_on():
     assert [clock.tick() for _ in range(5)] == [10, 20, 21, 22, 30]
 
 
-def test_looking_uses_no_time_up():
-    clock = Clock(5, lambda: 3)
-    assert (clock.peek(), clock.peek(), clock.tick(), clock.peek()) == (5, 5, 6, 6)
+def test_the_age_of_what_is_kept_passes_with_a_clock_that_nobody_sets():
+    moments = iter([1_000_000, 1_000_007, 1_000_020])
+    clock = Clock(5, lambda: 3, age=100, steady=lambda: next(moments))
+    assert (clock.age(), clock.age()) == (107, 120)
+
+
+def test_the_age_goes_on_after_the_youngest_request(path):
+    store = open_at(path, 5000)
+    assert store._database.writer._clock.age() >= 5000
+    store.create_session("s", "t", "r1")
+    store._database.writer.write(lambda batch: batch.execute("UPDATE requests SET created_at = 7"))
+    store.close()
+    clock = load_at(path, 10**15)
+    assert 7 <= clock.age() < 10**15
+
+
+def load_at(path, now):
+    connection = apsw.Connection(str(path))
+    clock = Clock.load(connection, lambda: now)
+    connection.close()
+    return clock
+
+
+def test_a_clock_at_the_end_of_time_starts_over(path, sql):
+    open_at(path, 5000).close()
+    sql("UPDATE store_clock SET last = ?", (MAX_TIME,))
+    clock = load_at(path, 6000)
+    assert [clock.tick(), clock.tick()] == [6000, 6001]
+    sql("UPDATE store_clock SET last = ?", (MAX_TIME - 1,))
+    assert load_at(path, 6000).tick() == MAX_TIME
 
 
 def test_a_time_from_elsewhere_moves_it_forward_only():

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from flue_grpc import limits
 from flue_grpc.errors import DiskFullError, SessionNotFoundError
-from flue_grpc.store import exporting, transfer_lines
+from flue_grpc.store import exporting, times, transfer_lines
+from flue_grpc.store.clock import system_time
 from flue_grpc.store.database import owned
 from flue_grpc.store.exporting import WRITERS, export_sessions
 from flue_grpc.store.importing import Importer, Refusal
@@ -293,12 +294,55 @@ def test_roles_of_adopted_messages_are_kept(target):
     store.close()
 
 
+def shortly(hours):
+    return times.to_text(system_time() + hours * 3600 * 1_000_000)
+
+
 def test_later_writes_come_after_imported_times(target):
-    imported(target, [head_of(messages=0, updated_at="2150-01-01T00:00:00.000005Z")])
+    imported(target, [head_of(messages=0, updated_at=shortly(hours=23))])
     store = Store.open(target)
     new = store.create_session("new", "t")
     assert new.created_at == store.get_session("s").updated_at + 1
     store.close()
+
+
+@pytest.mark.parametrize("late", [shortly(hours=25), "9999-12-31T23:59:59.999999Z"])
+def test_imported_times_far_ahead_are_kept_and_move_no_clock(target, items, late):
+    lines = [
+        head_of("future", created_at=late, updated_at=late),
+        line_of(session="future", created_at=late),
+    ]
+    assert imported(target, [*lines, head_of("near", 0)]).refusals == ()
+    store = Store.open(target)
+    assert store.get_session("future").updated_at == times.from_text(late)
+    made = [store.create_session(name, "t").created_at for name in ("a", "b")]
+    assert made[0] < made[1] < system_time() + 1_000_000
+    assert [s.id for s in items(store.list_sessions("all"))] == ["future", "b", "a", "near"]
+    store.append_message("future", Draft("user", "touched"))
+    assert [s.id for s in items(store.list_sessions("all"))] == ["future", "b", "a", "near"]
+    store.update_session("b", "t")
+    assert [s.id for s in items(store.list_sessions("all"))] == ["b", "future", "a", "near"]
+    store.close()
+
+
+def test_a_session_whose_time_was_far_ahead_is_listed_once_though_it_is_touched(target):
+    late = "2150-01-01T00:00:00Z"
+    imported(target, [head_of(name, 0, updated_at=late) for name in ("a", "b", "c")])
+    store = Store.open(target)
+    store.create_session("now", "t")
+    first = next(store.list_sessions("all"))
+    assert first.item.id == "a"
+    store.update_session("a", "touched")
+    rest = [placed.item.id for placed in store.list_sessions("all", first.cursor)]
+    assert rest == ["b", "c", "now"]
+    store.close()
+
+
+@pytest.mark.parametrize("size", [limits.TITLE_BYTES, limits.TITLE_BYTES + 1])
+def test_a_title_over_the_limit_is_refused(target, size):
+    result = imported(target, [head_of(messages=0, title="x" * size)])
+    refused = [] if size == limits.TITLE_BYTES else ["the title is too large"]
+    assert [refusal.reason for refusal in result.refusals] == refused
 
 
 def test_a_database_that_cannot_be_written_ends_the_import(target):
