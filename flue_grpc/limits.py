@@ -100,6 +100,7 @@ TIE_TOLERANCE: Final = 0.20  # behaviour A3.4
 
 # --- Store ---
 MESSAGE_BYTES: Final = 32 * MIB
+TOOL_CALLS: Final = 1_000_000  # of one message; empty ones take 14 times their size as a row
 TITLE_BYTES: Final = MIB  # with a match of 32 MiB and its window it stays below 36 MiB
 MEMORY_CONTENT_BYTES: Final = MIB
 SCOPE_BYTES: Final = 4 * KIB  # a scope is a workspace path, and Linux has none over 4 KiB

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 _CUT: Final = limits.WINDOW_TEXT_BYTES + 1  # one byte more shows that there was more
 _CALLS_CUT: Final = limits.WINDOW_CALLS_BYTES + 1
 _IMAGE: Final = 2  # bytes of an image without its data
-_ENVELOPE: Final = 6  # tag and length of a text or a nested message
-_FIXED: Final = 64 + 4 * limits.SESSION_ID_CODE_POINTS  # ids and time
 _BEFORE_IMAGES: Final = (
     "id, session_id, role, content, provider, tool_calls, tool_call_id, name, created_at"
 )
@@ -140,22 +138,6 @@ class _Cutter:
 
     def _cut(self, text: str) -> str:
         return self.cut_raw(cut_bytes(text, _CUT).encode())
-
-
-def size_bound(draft: Draft) -> int:
-    """Return the serialised size of the stored message in bytes, or a few bytes more."""
-    texts = [draft.role, draft.content, draft.provider, draft.tool_call_id, draft.name]
-    texts += draft.images
-    for call in draft.tool_calls:
-        texts += (call.id, call.type, call.name, call.arguments)
-        texts += (part for pair in call.extra for part in pair)
-    nested = sum(2 + len(call.extra) for call in draft.tool_calls)
-    envelopes = (len(texts) + nested) * _ENVELOPE + _FIXED
-    return envelopes + sum(map(_utf8_size, texts))
-
-
-def _utf8_size(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode())
 
 
 def stored(number: int, session_id: str, created_at: int, draft: Draft) -> Message:

@@ -9,7 +9,7 @@ import msgspec
 from flue_grpc import limits
 from flue_grpc.errors import BadBatchError, BadRoleError, MessageNotFoundError, ValueTooLargeError
 from flue_grpc.listing import Cursor, Placed
-from flue_grpc.store import message_rows, sessions
+from flue_grpc.store import message_rows, message_size, sessions
 from flue_grpc.store.connections import first_row
 from flue_grpc.store.paging import read_batch
 from flue_grpc.store.text_index import MESSAGE_INDEX
@@ -76,7 +76,7 @@ class NewMessages(msgspec.Struct, frozen=True):
 def checked(draft: Draft) -> Draft:
     """Return the draft as it will be read back.
 
-    Raises BadRoleError for a role outside the four, ValueTooLargeError over 32 MiB.
+    Raises BadRoleError for a role outside the four, and as ``check_size``.
     """
     if draft.role not in ROLES:
         raise BadRoleError("the role is none of user, assistant, system, tool", "role")
@@ -85,8 +85,12 @@ def checked(draft: Draft) -> Draft:
 
 
 def check_size(draft: Draft) -> None:
-    """Raise ValueTooLargeError over 32 MiB."""
-    if message_rows.size_bound(draft) > limits.MESSAGE_BYTES:
+    """Raise ValueTooLargeError over 32 MiB serialised, and over 1,000,000 tool calls."""
+    if len(draft.tool_calls) > limits.TOOL_CALLS:
+        raise ValueTooLargeError(
+            "the message has too many tool calls", "message", {"limit": str(limits.TOOL_CALLS)}
+        )
+    if message_size.draft_size(draft) + message_size.ADDED > limits.MESSAGE_BYTES:
         raise ValueTooLargeError(
             "the message is too large", "message", {"limit": str(limits.MESSAGE_BYTES)}
         )

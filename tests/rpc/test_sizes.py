@@ -13,6 +13,7 @@ from flue_grpc.agentindex import values as index_values
 from flue_grpc.agentindex.usage import UsageRow
 from flue_grpc.rpc import convert_agentindex, convert_store
 from flue_grpc.rpc.summary_cache import SummaryCache
+from flue_grpc.store import message_size
 from flue_grpc.store import values as store_values
 
 TEXT = hs.text(max_size=40) | hs.integers(1, 5000).map(lambda n: "é" * n)
@@ -158,6 +159,31 @@ def test_a_message_that_is_read_and_appended_again_is_the_same(message):
     for call, original in zip(draft.tool_calls, message.tool_calls, strict=True):
         assert (call.id, call.type, call.name) == (original.id, original.type, original.name)
         assert dict(call.extra) == dict(original.extra)
+
+
+@settings(max_examples=100)
+@given(MESSAGES, hs.sampled_from([0, 1, 127, 128, 16_383, 16_384, 2**21 - 1, 2**21]), hs.data())
+def test_the_size_of_a_draft_is_what_its_message_takes(message, length, data):
+    long = "x" * length
+    place = data.draw(hs.sampled_from(["content", "name", "images", "arguments", "extra"]))
+    if place in {"content", "name"}:
+        message = msgspec.structs.replace(message, **{place: long})
+    elif place == "images":
+        message = msgspec.structs.replace(message, images=(*message.images, long))
+    else:
+        extra = (("k", long),) if place == "extra" else ()
+        call = store_values.ToolCall("c", "", "", "" if extra else long, extra)
+        message = msgspec.structs.replace(message, tool_calls=(*message.tool_calls, call))
+    made = store_pb2.Message()
+    convert_store.fill_message(made, msgspec.structs.replace(message, truncated=False))
+    made.id = 2**63 - 1
+    made.session_id = "𠮷" * limits.SESSION_ID_CODE_POINTS
+    made.created_at.FromMicroseconds(store_values.MIN_TIME + 999_999)
+    size = message_size.draft_size(convert_store.draft_of(made))
+    assert size + message_size.ADDED == made.ByteSize()
+    for field in ("id", "session_id", "created_at"):
+        made.ClearField(field)
+    assert size == made.ByteSize()
 
 
 @settings(max_examples=40)

@@ -1,18 +1,16 @@
 from __future__ import annotations
 
 import pytest
-from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flue.store.v1 import store_pb2
 from flue_grpc.errors import (
     BadBatchError,
     BadRoleError,
     SessionNotFoundError,
     ValueTooLargeError,
 )
-from flue_grpc.store import message_rows
+from flue_grpc.store import message_size, messages
 from flue_grpc.store.messages import MessageCursor, is_searchable
 from flue_grpc.store.store import Store
 from flue_grpc.store.values import COMPACTION_MARKER, Draft, Message, ToolCall
@@ -117,32 +115,19 @@ def test_a_message_over_32_mib_is_refused(store, session_id, draft):
     assert caught.value.metadata == {"limit": "33554432"}
 
 
-@settings(max_examples=100, deadline=None)
-@given(draft=st.deferred(lambda: drafts))
-def test_the_size_is_never_taken_for_less_than_it_is_on_the_wire(draft):
-    calls = [
-        store_pb2.ToolCall(
-            id=call.id,
-            type=call.type,
-            function=store_pb2.ToolCallFunction(name=call.name, arguments=call.arguments),
-            extra=dict(call.extra),
-        )
-        for call in draft.tool_calls
-    ]
-    wire = store_pb2.Message(
-        id=2**63 - 1,
-        session_id="𠮷" * 128,
-        role=draft.role,
-        content=draft.content,
-        provider=draft.provider,
-        tool_calls=calls,
-        tool_call_id=draft.tool_call_id,
-        name=draft.name,
-        images=draft.images,
-        created_at=Timestamp(seconds=-62_135_596_800, nanos=999_999_000),
-    )
-    bound = message_rows.size_bound(draft)
-    assert wire.ByteSize() <= bound <= wire.ByteSize() + 100 + 8 * len(str(draft))
+def test_the_limit_is_32_mib_to_the_byte():
+    room = 33_554_432 - message_size.ADDED - message_size.draft_size(Draft("user", "x" * 2**24))
+    messages.check_size(Draft("user", "x" * (2**24 + room)))
+    with pytest.raises(ValueTooLargeError):
+        messages.check_size(Draft("user", "x" * (2**24 + room + 1)))
+
+
+def test_many_small_things_count_for_what_they_take():
+    messages.check_size(Draft("user", images=("",) * 6_000_000))
+    messages.check_size(Draft("assistant", tool_calls=(ToolCall("", "", "", ""),) * 1_000_000))
+    with pytest.raises(ValueTooLargeError) as caught:
+        messages.check_size(Draft("assistant", tool_calls=(ToolCall("", "", "", ""),) * 1_000_001))
+    assert caught.value.metadata == {"limit": "1000000"}
 
 
 def test_a_message_of_nearly_32_mib_goes_in_and_out(store, session_id, items):

@@ -178,7 +178,8 @@ func (x *Session) GetUpdatedAt() *timestamppb.Timestamp {
 }
 
 // A Message is one turn of a session: a user message, an assistant's reply, a
-// tool's result, or a system message. At most 32 MiB serialised.
+// tool's result, or a system message. At most 32 MiB serialised, for which what
+// the server sets counts with 544 bytes, and at most 1,000,000 tool calls.
 type Message struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The message's id, rising in the order of appends. Set by the server and
@@ -203,8 +204,8 @@ type Message struct {
 	Images []string `protobuf:"bytes,9,rep,name=images,proto3" json:"images,omitempty"`
 	// When the message was appended. Set by the server and ignored on append.
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	// Output only: content or tool arguments were cut to 16 KiB in a search
-	// window. ListMessages returns them whole.
+	// Output only: something was cut or left out in a search window, see
+	// `SearchResult.window`. ListMessages returns the message whole.
 	Truncated     bool `protobuf:"varint,11,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -548,8 +549,11 @@ type SearchResult struct {
 	// The session was run by a subagent: its title begins with `subagent: `.
 	IsSubagent bool `protobuf:"varint,3,opt,name=is_subagent,json=isSubagent,proto3" json:"is_subagent,omitempty"`
 	// Neighbouring messages of the same session, of any role, in the order of
-	// their ids, the match among them. They carry no image data and no
-	// `ToolCall.extra`, and content and tool arguments are cut at 16 KiB.
+	// their ids, the match among them. They carry no image data, which leaves an
+	// empty string for each image, and no `ToolCall.extra`. Each text, such as
+	// content, name or tool arguments, is cut at 16 KiB. A message has at most
+	// 64 KiB: tool calls and images beyond that are left out. `truncated` says
+	// that something was cut or left out.
 	Window []*Message `protobuf:"bytes,4,rep,name=window,proto3" json:"window,omitempty"`
 	// The raw BM25 value: negative, and the more negative the better.
 	Score         float64 `protobuf:"fixed64,5,opt,name=score,proto3" json:"score,omitempty"`

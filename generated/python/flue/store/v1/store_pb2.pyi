@@ -114,7 +114,8 @@ Global___Session: _TypeAlias = Session  # noqa: Y015
 @_typing.final
 class Message(_message.Message):
     """A Message is one turn of a session: a user message, an assistant's reply, a
-    tool's result, or a system message. At most 32 MiB serialised.
+    tool's result, or a system message. At most 32 MiB serialised, for which what
+    the server sets counts with 544 bytes, and at most 1,000,000 tool calls.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -149,8 +150,8 @@ class Message(_message.Message):
     `kram:compaction_summary` marks a compaction summary.
     """
     truncated: _builtins.bool
-    """Output only: content or tool arguments were cut to 16 KiB in a search
-    window. ListMessages returns them whole.
+    """Output only: something was cut or left out in a search window, see
+    `SearchResult.window`. ListMessages returns the message whole.
     """
     @_builtins.property
     def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___ToolCall]:
@@ -345,8 +346,11 @@ class SearchResult(_message.Message):
     @_builtins.property
     def window(self) -> _containers.RepeatedCompositeFieldContainer[Global___Message]:
         """Neighbouring messages of the same session, of any role, in the order of
-        their ids, the match among them. They carry no image data and no
-        `ToolCall.extra`, and content and tool arguments are cut at 16 KiB.
+        their ids, the match among them. They carry no image data, which leaves an
+        empty string for each image, and no `ToolCall.extra`. Each text, such as
+        content, name or tool arguments, is cut at 16 KiB. A message has at most
+        64 KiB: tool calls and images beyond that are left out. `truncated` says
+        that something was cut or left out.
         """
 
     def __init__(

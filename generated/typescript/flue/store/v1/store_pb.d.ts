@@ -83,7 +83,8 @@ export declare const SessionSchema: GenMessage<Session>;
 
 /**
  * A Message is one turn of a session: a user message, an assistant's reply, a
- * tool's result, or a system message. At most 32 MiB serialised.
+ * tool's result, or a system message. At most 32 MiB serialised, for which what
+ * the server sets counts with 544 bytes, and at most 1,000,000 tool calls.
  *
  * @generated from message flue.store.v1.Message
  */
@@ -161,8 +162,8 @@ export declare type Message = Message$1<"flue.store.v1.Message"> & {
   createdAt?: Timestamp | undefined;
 
   /**
-   * Output only: content or tool arguments were cut to 16 KiB in a search
-   * window. ListMessages returns them whole.
+   * Output only: something was cut or left out in a search window, see
+   * `SearchResult.window`. ListMessages returns the message whole.
    *
    * @generated from field: bool truncated = 11;
    */
@@ -329,8 +330,11 @@ export declare type SearchResult = Message$1<"flue.store.v1.SearchResult"> & {
 
   /**
    * Neighbouring messages of the same session, of any role, in the order of
-   * their ids, the match among them. They carry no image data and no
-   * `ToolCall.extra`, and content and tool arguments are cut at 16 KiB.
+   * their ids, the match among them. They carry no image data, which leaves an
+   * empty string for each image, and no `ToolCall.extra`. Each text, such as
+   * content, name or tool arguments, is cut at 16 KiB. A message has at most
+   * 64 KiB: tool calls and images beyond that are left out. `truncated` says
+   * that something was cut or left out.
    *
    * @generated from field: repeated flue.store.v1.Message window = 4;
    */
