@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import pty
 import re
 import signal
-import struct
 import subprocess
 import sys
-import termios
 from pathlib import Path
 
 import pytest
+
+from tests.clients.terminal import Terminal
 
 ROOT = Path(__file__).resolve().parents[2]
 CLAUDE = "5f0c2d9e-0000-4000-8000-000000000001"
@@ -24,42 +22,6 @@ HOSTILE = "\x1b]0;owned\x07\x1b[2J\x1b]8;;http://x/\x07link\x9b31mred\rover\u202
 # What our own drawing uses: colours, a hidden cursor, and lines drawn over.
 OURS = re.compile(r"\x1b\[[\d;]*m|\x1b\[\?25[lh]|\x1b\[1A|\x1b\[2K|\r(?=\n|\x1b\[2K|$)")
 UNSAFE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-
-
-class Terminal:
-    """A command on a pseudo-terminal of 100 columns."""
-
-    def __init__(self, arguments, **environment):
-        self._master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "flue_grpc", *arguments],
-            stdin=slave, stdout=slave, stderr=slave, cwd=ROOT, start_new_session=True,
-            env={**os.environ, "TERM": "xterm-256color", "PAGER": "", **environment},
-        )  # fmt: skip
-        os.close(slave)
-        self.output = ""
-
-    def read_until(self, text):
-        while text not in self.output and self._read():
-            pass
-        assert text in self.output
-        return self.output
-
-    def finish(self):
-        while self._read():
-            pass
-        os.close(self._master)
-        return self.process.wait(timeout=60), self.output
-
-    def _read(self):
-        try:
-            data = os.read(self._master, 65_536)
-        except OSError:
-            # Linux says so when nobody has the other end open any more.
-            return False
-        self.output += data.decode("utf-8", "replace")
-        return bool(data)
 
 
 def plain(output):
