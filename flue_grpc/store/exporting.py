@@ -11,7 +11,7 @@ from flue_grpc.cancel import NEVER
 from flue_grpc.errors import SessionNotFoundError
 from flue_grpc.store import messages, sessions, times, transfer_lines
 from flue_grpc.store.connections import first_row
-from flue_grpc.store.messages import FROM_START
+from flue_grpc.store.messages import MessageCursor
 from flue_grpc.store.values import Session
 
 if TYPE_CHECKING:
@@ -103,7 +103,8 @@ def export_sessions(readers: Readers, writer: Writer, session_id: str = "") -> I
 
 def _messages(readers: Readers, writer: Writer, header: Header) -> Iterator[bytes]:
     count = 0
-    for placed in messages.list_messages(readers, header.session.id, FROM_START, "whole", NEVER):
+    start = MessageCursor(0, header.session.created_at)
+    for placed in messages.list_messages(readers, header.session.id, start, "whole", NEVER):
         if placed.item.id > header.last_id:
             break
         count += 1

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from flue_grpc.errors import SessionNotFoundError
 from flue_grpc.heartbeat import Heartbeat
-from flue_grpc.store.messages import MessageCursor, list_messages
+from flue_grpc.store.messages import MessageCursor, list_messages, located
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,8 +48,11 @@ class Follow:
         if self._subscription.is_deleted:
             raise SessionNotFoundError("the session was deleted")
         session_id = self._subscription.session_id
+        if self.place.created_at is None:
+            with self._readers.reading(cancel) as connection:
+                self.place = located(connection, session_id, self.place)
         for placed in list_messages(self._readers, session_id, self.place, self._images, cancel):
-            self.place = MessageCursor(placed.item.id)
+            self.place = MessageCursor(placed.item.id, self.place.created_at)
             yield placed
             self._heartbeat.beat()
 

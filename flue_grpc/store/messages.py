@@ -15,6 +15,7 @@ from flue_grpc.store.paging import read_batch
 from flue_grpc.store.text_index import MESSAGE_INDEX
 from flue_grpc.store.tool_calls import normal
 from flue_grpc.store.values import COMPACTION_MARKER, ROLES, Draft, Images, Message
+from flue_grpc.transactions import transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,9 +30,14 @@ _SEARCHABLE_ROLES: Final = ("user", "assistant")
 
 
 class MessageCursor(Cursor, frozen=True, array_like=True):
-    """The place after the message with this id."""
+    """The place after the message with this id.
+
+    ``created_at`` is its session's, which tells it from a later one of the same id;
+    None when that is not known.
+    """
 
     id: int
+    created_at: int | None = None
 
 
 FROM_START: Final = MessageCursor(0)
@@ -118,21 +124,32 @@ def list_messages(
 ) -> Iterator[Placed[Message]]:
     """Yield the messages of a session after a place, oldest first, each exactly once.
 
-    Raises SessionNotFoundError, also when the session is deleted meanwhile.
+    Raises SessionNotFoundError, also when the session is deleted meanwhile, or was
+    since the place was given, even if there is another one of its id.
     """
     sql = f"""SELECT {message_rows.COLUMNS[images]} FROM messages
         WHERE session_id = ? AND id > ? ORDER BY id LIMIT ?"""
     is_last = False
     while not is_last:
-        with readers.reading(cancel) as connection:
+        with readers.reading(cancel) as connection, transaction(connection):
+            after = located(connection, session_id, after)
             rows, is_last = read_batch(
                 connection, sql, (session_id, after.id), message_rows.row_size
             )
-            if is_last and not _exists(connection, session_id):
-                raise sessions.not_found(session_id)
         for row in rows:
-            after = MessageCursor(row[0])
+            after = MessageCursor(row[0], after.created_at)
             yield Placed(message_rows.message(row), after)
+
+
+def located(connection: apsw.Connection, session_id: str, place: MessageCursor) -> MessageCursor:
+    """Return the place with its session's ``created_at``.
+
+    Raises SessionNotFoundError when that session is not there any more.
+    """
+    row = first_row(connection, "SELECT created_at FROM sessions WHERE id = ?", (session_id,))
+    if row is None or place.created_at not in (None, row[0]):
+        raise sessions.not_found(session_id)
+    return MessageCursor(place.id, row[0])
 
 
 def _append(batch: Batch, session_id: str, created_at: int, draft: Draft) -> Message:
@@ -141,7 +158,3 @@ def _append(batch: Batch, session_id: str, created_at: int, draft: Draft) -> Mes
     if is_searchable(draft.role, draft.content, draft.name):
         MESSAGE_INDEX.add(batch.connection, number, draft.content)
     return message_rows.stored(number, session_id, created_at, draft)
-
-
-def _exists(connection: apsw.Connection, session_id: str) -> bool:
-    return first_row(connection, "SELECT 1 FROM sessions WHERE id = ?", (session_id,)) is not None

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flue_grpc.cancel import NEVER
 from flue_grpc.errors import (
     BadBatchError,
     BadRoleError,
@@ -161,9 +162,10 @@ def test_a_list_is_exact_while_messages_are_appended(store, session_id, monkeypa
     for number in range(7):
         store.append_message(session_id, Draft("user", str(number)))
     seen = []
+    created_at = store.get_session(session_id).created_at
     for placed in store.list_messages(session_id):
         seen.append(placed.item.id)
-        assert placed.cursor == MessageCursor(placed.item.id)
+        assert placed.cursor == MessageCursor(placed.item.id, created_at)
         if placed.item.id < 10:
             store.append_message(session_id, Draft("user", "more"))
     assert seen == list(range(1, len(seen) + 1))
@@ -198,6 +200,41 @@ def test_a_list_whose_session_is_deleted_meanwhile_says_so(store, session_id, mo
     store.delete_session(session_id)
     with pytest.raises(SessionNotFoundError):
         list(listing)
+
+
+def made_anew(store, session_id):
+    """Delete a session, make one of its id, and say something in it."""
+    store.delete_session(session_id)
+    store.create_session(session_id, "another")
+    return store.append_message(session_id, Draft("user", "of the other one"))
+
+
+def test_a_list_never_goes_on_in_another_session_of_the_same_id(store, session_id, monkeypatch):
+    monkeypatch.setattr("flue_grpc.limits.READ_BATCH_ROWS", 2)
+    for _ in range(3):
+        store.append_message(session_id, Draft("user", "x"))
+    listing = store.list_messages(session_id)
+    first = next(listing)
+    new = made_anew(store, session_id)
+    next(listing)  # was read before
+    with pytest.raises(SessionNotFoundError):
+        next(listing)
+    with pytest.raises(SessionNotFoundError):
+        next(store.list_messages(session_id, first.cursor))
+    assert [p.item for p in store.list_messages(session_id, MessageCursor(first.item.id))] == [new]
+
+
+def test_a_follow_never_goes_on_in_another_session_of_the_same_id(store, session_id):
+    follow = store.follow(session_id, MessageCursor(0), "whole")
+    assert list(follow.news(NEVER)) == []
+    place = follow.place
+    assert place == MessageCursor(0, store.get_session(session_id).created_at)
+    made_anew(store, session_id)
+    follow._subscription.is_deleted = False  # as if it had not been told yet
+    for each in (follow, store.follow(session_id, place, "whole")):
+        with pytest.raises(SessionNotFoundError):
+            list(each.news(NEVER))
+        each.close()
 
 
 def test_an_abandoned_list_holds_no_transaction(store, session_id, path, monkeypatch):

@@ -79,9 +79,9 @@ def test_a_search_is_cancelled_between_the_texts_that_it_verifies(store, session
     monkeypatch.setattr(
         Verifier, "accepts", lambda self, text: verified.append(text) or accepts(self, text)
     )
-    # The reader asks once before the first text.
+    # Two readings ask before the first text.
     with pytest.raises(CancelledError):
-        list(store.search_messages(MessageQuery(words), cancel=Impatient(4)))
+        list(store.search_messages(MessageQuery(words), cancel=Impatient(5)))
     assert len(verified) == 3
 
 
