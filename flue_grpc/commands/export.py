@@ -20,6 +20,15 @@ if TYPE_CHECKING:
 
 _OF_STORE: Final = ("jsonl", "markdown")
 _OF_TRANSCRIPT: Final = ("html", "markdown", "json")
+_SUFFIXES: Final = {
+    ".jsonl": "jsonl",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".html": "html",
+    ".htm": "html",
+    ".json": "json",
+}
+_HINT: Final = "; the transcript of an agent is exported by --transcript ID"
 _EXAMPLES: Final = """\
 examples:
   flue-grpc export > sessions.jsonl        every session of the Store; import reads it
@@ -47,7 +56,8 @@ def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
     parser.add_argument(
         "--format",
         choices=tuple(dict.fromkeys(_OF_STORE + _OF_TRANSCRIPT)),
-        help="jsonl or markdown of the Store; html, markdown or json of a transcript",
+        help="jsonl or markdown of the Store; html, markdown or json of a transcript "
+        "(default: as FILE ends, else the first)",
     )
     parser.add_argument("-o", dest="output", type=Path, metavar="FILE", help="write to FILE")
     add_connection(parser)
@@ -57,13 +67,19 @@ def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
 def run(arguments: argparse.Namespace) -> int:
     """Write what was asked for; 1 when it is not there, 2 when it cannot be done."""
     formats = _OF_TRANSCRIPT if arguments.transcript else _OF_STORE
-    arguments.format = arguments.format or formats[0]
+    arguments.format = arguments.format or _format_of(arguments.output) or formats[0]
     if arguments.format not in formats:
-        complain(f"--format {arguments.format} is not one of {', '.join(formats)}")
+        hint = "" if arguments.transcript else _HINT
+        complain(f"--format {arguments.format} is not one of {', '.join(formats)}{hint}")
         return CANNOT
     if arguments.transcript:
         return _export_transcript(arguments)
     return database.run(arguments)
+
+
+def _format_of(output: Path | None) -> str:
+    """Tell a format by the name of its file, "" when that says none."""
+    return _SUFFIXES.get(output.suffix.lower(), "") if output else ""
 
 
 def _export_transcript(arguments: argparse.Namespace) -> int:

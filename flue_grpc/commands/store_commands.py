@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import msgspec
 
 from flue_grpc import limits
+from flue_grpc.commands.output import complain
 from flue_grpc.commands.output_file import output_file
 from flue_grpc.errors import UnusableDatabaseError
 from flue_grpc.render.amounts import counted
-from flue_grpc.render.safe import for_line
 from flue_grpc.store import backup, checking, files
 from flue_grpc.store.connections import open_beside
 from flue_grpc.store.copying import silent
@@ -58,6 +58,8 @@ def _backup(args: Namespace, settings: Settings) -> int:
 
 def _restore(args: Namespace, settings: Settings) -> int:
     path, source = files.real_path(_path(settings)), args.source.absolute()
+    if not source.exists():
+        raise UnusableDatabaseError(f"{source} does not exist")
     with files.claim(path), _progress("restoring") as progress:
         kept = backup.restore(source, path, _store(settings), progress)
     if kept is not None:
@@ -71,10 +73,12 @@ def _export(args: Namespace, settings: Settings) -> int:
     readers = Readers(lambda: open_beside(path, store), Health())
     try:
         with output_file(args.output) as file:
-            for part in export_sessions(readers, WRITERS[args.format], args.session):
-                file.write(part)
+            parts = export_sessions(readers, WRITERS[args.format], args.session)
+            size = sum(file.write(part) for part in parts)
     finally:
         readers.close()
+    if not size:
+        _say("the Store has no session; the transcript of an agent is exported by --transcript ID")
     return _OK
 
 
@@ -174,7 +178,7 @@ def _progress(what: str) -> Iterator[Progress]:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(for_line(text) + "\n")
+    complain(text)
 
 
 _OPERATIONS: Final[Mapping[str, Callable[[Namespace, Settings], int]]] = {

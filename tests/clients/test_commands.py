@@ -283,34 +283,6 @@ def test_commands_on_transcripts_leave_the_store_alone(home, base, capfd):
     assert capfd.readouterr().out
 
 
-def test_a_transcript_is_exported(flue, base):
-    file = base / "page.html"
-    assert flue("export", "--transcript", "5f0c", "-o", str(file))[:2] == (0, "")
-    assert "<title>Checkout timeout</title>" in file.read_text("utf-8")
-    _, out, _ = flue("export", "--transcript", "5f0c", "--format", "json")
-    document = json.loads(out)
-    assert document["summary"]["id"] == CLAUDE
-    assert [m["kind"] for m in document["messages"]] == [
-        "text", "thinking", "tool_call", "tool_result", "text",
-    ]  # fmt: skip
-    _, out, _ = flue("export", "--transcript", "5f0c", "--format", "markdown")
-    assert out.startswith("# Checkout timeout\n")
-    assert '**tool call** `Bash`\n\n```\n{"command":"rg timeout src","limit":10}\n```\n' in out
-
-
-def test_an_exported_text_is_whole(flue, pi_session):
-    pi_session("long", "y" * 40_000)
-    _, out, _ = flue("export", "--transcript", "long", "--format", "json")
-    assert [len(m["text"]) for m in json.loads(out)["messages"]] == [40_000]
-
-
-def test_a_format_must_fit_what_is_exported(flue):
-    code, _, err = flue("export", "--format", "html")
-    assert (code, err) == (2, "flue-grpc: --format html is not one of jsonl, markdown\n")
-    code, _, _ = flue("export", "--transcript", "x", "--session", "y")
-    assert code == 2
-
-
 @pytest.mark.parametrize(
     "command",
     [

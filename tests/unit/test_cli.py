@@ -229,7 +229,7 @@ def test_a_session_goes_from_one_database_to_another_through_a_pipe(home):
     imported = run("import", "-", "--data-dir", str(home / "other"), input=exported)
     assert (imported.returncode, imported.stderr) == (
         0,
-        "imported 1 session with 0 messages, refused 0\n",
+        "flue-grpc: imported 1 session with 0 messages, refused 0\n",
     )
     assert run("export", "--data-dir", str(home / "other")).stdout == exported
 

@@ -58,7 +58,7 @@ def test_backup_and_restore(run, filled, tmp_path, capfd):
     assert sessions_in(filled / "store.db") == ["s"]
     assert (
         capfd.readouterr().err
-        == f"the replaced database is kept as {filled}/store.db.before-restore\n"
+        == f"flue-grpc: the replaced database is kept as {filled}/store.db.before-restore\n"
     )
 
 
@@ -75,7 +75,9 @@ def test_export_and_import(run, filled, tmp_path, capfdbinary):
     file.write_bytes(out)
     other = tmp_path / "other"
     assert run("import", file=str(file), at=other) == 0
-    assert capfdbinary.readouterr().err == b"imported 1 session with 1 message, refused 0\n"
+    assert (
+        capfdbinary.readouterr().err == b"flue-grpc: imported 1 session with 1 message, refused 0\n"
+    )
     assert run("export", session="s", at=other) == 0
     assert capfdbinary.readouterr().out == out
 
@@ -96,8 +98,8 @@ def test_import_tells_what_it_refused(run, filled, tmp_path, capfd):
     file.write_bytes(capfd.readouterr().out.encode() + b"garbage\n")
     assert run("import", file=str(file)) == 1
     assert capfd.readouterr().err.splitlines() == [
-        "line 1: session s: a session with this id exists",
-        "imported 0 sessions with 0 messages, refused 1",
+        "flue-grpc: line 1: session s: a session with this id exists",
+        "flue-grpc: imported 0 sessions with 0 messages, refused 1",
     ]
 
 
@@ -108,9 +110,9 @@ def test_import_says_what_a_hostile_file_holds_without_harm_to_a_terminal(run, t
     file.write_text(f'{{"type":"session","id":"{name}","title":"",{times},"messages":0}}\n')
     assert run("import", file=str(file)) == 1
     first, last = capfd.readouterr().err.splitlines()
-    assert first.startswith("line 1: session a\u2407b c\u00e9")
-    assert len(first.encode()) <= 1024
-    assert last == "imported 0 sessions with 0 messages, refused 1"
+    assert first.startswith("flue-grpc: line 1: session a\u2407b c\u00e9")
+    assert len(first.encode()) <= 1024 + len("flue-grpc: ")
+    assert last == "flue-grpc: imported 0 sessions with 0 messages, refused 1"
 
 
 def test_import_of_a_missing_file_creates_nothing(run, tmp_path):
@@ -252,3 +254,19 @@ def test_a_bar_is_shown_on_a_terminal_only(run, filled, tmp_path, capfd, monkeyp
     assert shown.stdout == "True\n"
     assert b"backing up" in os.read(controller, 100_000)
     os.close(controller)
+
+
+def test_restore_of_a_missing_file_says_so_and_touches_nothing(run, filled, tmp_path):
+    with pytest.raises(UnusableDatabaseError, match=f"^{tmp_path}/nope does not exist$"):
+        run("restore", source=tmp_path / "nope")
+    assert sessions_in(filled / "store.db") == ["s"]
+
+
+@pytest.mark.parametrize("format_", ["jsonl", "markdown"])
+def test_an_export_of_nothing_says_what_else_there_is(run, data, format_, capfd):
+    Store.open(data / "store.db").close()
+    assert run("export", format=format_) == 0
+    assert capfd.readouterr().err == (
+        "flue-grpc: the Store has no session; "
+        "the transcript of an agent is exported by --transcript ID\n"
+    )
