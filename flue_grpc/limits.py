@@ -95,6 +95,7 @@ QUERY_BYTES: Final = 8 * KIB
 RANKED_TERMS: Final = 64
 INDEXED_TOKENS: Final = 64  # of a query; the rest is verified in the text (behaviour A3.2)
 INDEXED_PHRASE_TOKENS: Final = 16  # repeated CJK phrases cost gigabytes otherwise
+PIECE_CODE_POINTS: Final = 16 * KIB  # of a text, some milliseconds: other threads wait for it
 MARKS_IN_A_ROW: Final = 30  # stream-safe text (UAX #15): ordering n of them takes n² steps
 TIE_TOLERANCE: Final = 0.20  # behaviour A3.4
 
@@ -133,6 +134,8 @@ WINDOW_CALLS_BYTES: Final = 512 * KIB  # of their JSON: 64 KiB of texts escaped,
 INDEX_HASH_BYTES: Final = 8 * MIB  # for refilling a search index (techniques §2)
 BACKUP_PAGES: Final = 1024  # copied between two looks at the progress
 REFUSAL_BYTES: Final = KIB  # of what import says of one line, which may quote the line
+EXPORT_SPOOL_BYTES: Final = 16 * MIB  # of a session in memory until it was read whole
+EXPORT_PART_BYTES: Final = MIB  # written at once
 IMPORT_LINE_BYTES: Final = 8 * MESSAGE_BYTES  # JSON escapes take up to six times the text
 
 # --- AgentIndex (behaviour B1) ---

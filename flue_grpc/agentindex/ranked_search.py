@@ -214,7 +214,9 @@ class _Call:
 
         def accepts(row: int) -> bool:
             message = self._message(places.at(row))
-            return message is not None and (check is None or check.accepts(message.text))
+            return message is not None and (
+                check is None or check.accepts(message.text, self.cancel)
+            )
 
         return accepts
 
@@ -223,7 +225,7 @@ class _Call:
         message = self._message(found.place)
         if message is None or not self.request.wanted.accepts(message):
             return None
-        if not self._whole.accepts(message.text):
+        if not self._whole.accepts(message.text, self.cancel):
             return None
         target = self._target(found.place.session)
         shown = ranked_snippet(message.text, self.query, target.snippet)

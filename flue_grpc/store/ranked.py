@@ -42,7 +42,7 @@ class Search(msgspec.Struct, frozen=True):
 
     ``sql`` yields (score, when, id), best score first, and binds the MATCH
     expression first; ``content`` reads the text of an id. ``cancel`` is asked
-    before each text that has to be verified.
+    before each piece of a text that has to be verified.
     """
 
     sql: str
@@ -147,5 +147,5 @@ def _verified(
         # Verifying takes far longer than the SQL that is interrupted by itself.
         search.cancel.check()
         row = first_row(connection, search.content, (match.id,))
-        if row is not None and verifier.accepts(row[0]):
+        if row is not None and verifier.accepts(row[0], search.cancel):
             yield match

@@ -10,10 +10,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cache, lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from flue_grpc import limits
 from flue_grpc.text import scripts
+from flue_grpc.text.pieces import pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 BARRIER: Final = "\ue000"
 """Stands for punctuation between two split runs, so that no phrase crosses it."""
@@ -50,6 +54,18 @@ def index_text(text: str) -> str:
     alone; a barrier stands where only punctuation separates two such runs. What is no token
     character separates, and marks that stand on nothing are gone. ASCII text is its own form.
     """
+    return text if text.isascii() else "".join(index_forms(text))
+
+
+def index_forms(text: str) -> Iterator[str]:
+    """Yield ``index_text`` of a text in pieces; no token goes on from one to the next."""
+    for piece in pieces(text):
+        form = _form(piece.text)
+        # The letter that leads the next piece, and the space behind it.
+        yield form[:-2] if piece.is_led else form
+
+
+def _form(text: str) -> str:
     if text.isascii():
         return text
     if _SPECIAL.search(text) is None:
@@ -67,9 +83,9 @@ def compose(text: str) -> str:
         text = _WIDTH.sub(lambda run: unicodedata.normalize("NFKC", run[0]), text)
     if _is_astral(text):
         if _ASTRAL_MARK_BLOCKS.search(text):
-            text = _long_marks(scripts.non_starters()).sub(_spaces, text)
+            text = _long_marks(scripts.marks()[0]).sub(_spaces, text)
     elif _MARK_BLOCKS.search(text):
-        text = _long_marks(scripts.bmp(scripts.non_starters())).sub(_spaces, text)
+        text = _long_marks(scripts.bmp(scripts.marks()[0])).sub(_spaces, text)
     return _composed(text)
 
 

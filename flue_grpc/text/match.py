@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from flue_grpc import limits
-from flue_grpc.text.index_form import index_text
+from flue_grpc.cancel import NEVER
+from flue_grpc.text.index_form import index_forms
 from flue_grpc.text.query import Term
 from flue_grpc.text.tokenizer import tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from flue_grpc.cancel import Cancel
     from flue_grpc.text.query import Query
 
 _EDGE: Final = "\0"  # no token holds it
@@ -25,12 +27,26 @@ class Verifier(msgspec.Struct, frozen=True):
     required: tuple[str, ...]
     excluded: tuple[str, ...]
 
-    def accepts(self, text: str) -> bool:
-        """Say what FTS5 would say of ``text`` for the terms that it was not asked about."""
-        haystack = _EDGE.join(("", *tokens(index_text(text)), ""))
-        return all(needle in haystack for needle in self.required) and not any(
-            needle in haystack for needle in self.excluded
-        )
+    def accepts(self, text: str, cancel: Cancel = NEVER) -> bool:
+        """Say what FTS5 would say of ``text`` for the terms that it was not asked about.
+
+        Holds a piece of the text at a time, and asks ``cancel`` before each.
+        """
+        needles = self.required + self.excluded
+        longest = max((needle.count(_EDGE) for needle in needles), default=1)
+        missing = self.required
+        tail: list[str] = []
+        for form in index_forms(text):
+            cancel.check()
+            found = tail + tokens(form)
+            haystack = _EDGE.join(("", *found, ""))
+            if any(needle in haystack for needle in self.excluded):
+                return False
+            missing = tuple(needle for needle in missing if needle not in haystack)
+            if not missing and not self.excluded:
+                return True
+            tail = found[-longest:]
+        return not missing
 
 
 class Lookup(msgspec.Struct, frozen=True):

@@ -97,18 +97,6 @@ def marks() -> tuple[str, str]:
     return _class_body(_joined(every)), _class_body(_joined(spaced))
 
 
-@cache
-def non_starters() -> str:
-    """Return the marks that normalizing puts in order behind what they stand on (UAX #15)."""
-    codes = [
-        code
-        for first, last in _bounds(_MARK_BLOCKS)
-        for code in range(first, last + 1)
-        if unicodedata.combining(unicodedata.normalize("NFD", chr(code))[0])
-    ]
-    return _class_body(_joined(codes))
-
-
 def _joined(codes: list[int]) -> list[tuple[int, int]]:
     """Join ascending code points to ranges."""
     bounds: list[tuple[int, int]] = []

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flue_grpc import limits
-from flue_grpc.errors import EmptyQueryError, QueryTooLongError
+from flue_grpc.errors import CancelledError, EmptyQueryError, QueryTooLongError
 from flue_grpc.store import message_search, ranked
 from flue_grpc.store.connections import open_reader
 from flue_grpc.store.ranked import SearchCursor
@@ -195,6 +195,32 @@ def test_long_phrases_are_verified_in_the_text(say, ids):
     say(phrase[:39])
     assert ids(phrase) == [1]
     assert ids(phrase[:20]) == [3, 2, 1]
+
+
+class StopsAt:
+    """A call whose client goes away while the search asks for the ``count``-th time."""
+
+    def __init__(self, count) -> None:
+        self.count = count
+
+    def is_cancelled(self):
+        return False
+
+    def check(self):
+        self.count -= 1
+        if self.count == 0:
+            raise CancelledError("the client went away")
+
+
+def test_verifying_one_large_text_ends_when_nobody_waits(store, say, items):
+    phrase = "".join(chr(0x4E00 + number) for number in range(20))
+    say(phrase[:19] + "。" + phrase * 10_000)
+    asked = StopsAt(0)
+    query = MessageQuery(phrase[1:] + phrase[:1] + "X")
+    assert items(store.search_messages(query, cancel=asked)) == []
+    assert -asked.count >= 200_000 // limits.PIECE_CODE_POINTS
+    with pytest.raises(CancelledError):
+        items(store.search_messages(query, cancel=StopsAt(-asked.count)))
 
 
 def test_many_words_are_verified_in_the_text(say, ids):
