@@ -51,6 +51,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except StartupError as error:
         print(f"flue-grpc: {error}", file=sys.stderr)
         return 2
+    except UnicodeEncodeError as error:
+        # An argument or a directory, which may be any bytes where it is no path to open.
+        print(f"flue-grpc: {error.object!a} is not UTF-8 text", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         return 130
     except OSError as error:

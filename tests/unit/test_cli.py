@@ -333,3 +333,23 @@ def test_an_interrupt_while_it_is_imported_ends_it_quietly(name):
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("memory", "add", "--scope", "x", "\udcff"),
+        ("memory", "add", "--scope", "\udcff", "x"),
+        ("memory", "search", "\udcff"),
+        ("search", "\udcff"),
+        ("sessions", "--cwd", "\udcff"),
+    ],
+    ids=" ".join,
+)
+def test_an_argument_that_is_no_text_is_told_in_words(home, arguments):
+    path = home / ".local/share/flue-grpc/store.db"
+    Store.open(path).close()
+    shown = run(*arguments)
+    assert (shown.returncode, shown.stdout) == (2, "")
+    assert shown.stderr.endswith("\\udcff' is not UTF-8 text\n")
+    assert shown.stderr.count("\n") == 1
