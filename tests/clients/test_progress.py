@@ -122,7 +122,7 @@ def searching(base, home, serving):
 def test_hits_come_through_a_pipe_before_the_search_has_ended(searching, held, form):
     process = subprocess.Popen(
         [sys.executable, "-m", "flue_grpc", "search", "timeout", *form],
-        env={**os.environ, **searching},
+        env={**os.environ, **searching, "PYTHONUNBUFFERED": ""},
         stdout=subprocess.PIPE,
         text=True,
         cwd=ROOT,
