@@ -343,6 +343,7 @@ def test_an_interrupt_while_it_is_imported_ends_it_quietly(name):
         ("memory", "search", "\udcff"),
         ("search", "\udcff"),
         ("sessions", "--cwd", "\udcff"),
+        ("export", "--session", "\udcff"),
     ],
     ids=" ".join,
 )
