@@ -136,6 +136,8 @@ BACKUP_PAGES: Final = 1024  # copied between two looks at the progress
 REFUSAL_BYTES: Final = KIB  # of what import says of one line, which may quote the line
 EXPORT_SPOOL_BYTES: Final = 16 * MIB  # of a session in memory until it was read whole
 EXPORT_PART_BYTES: Final = MIB  # written at once
+EXPORT_SPOOL_BYTES: Final = 16 * MIB  # of a session in memory until it was read whole
+EXPORT_PART_BYTES: Final = MIB  # written at once
 IMPORT_LINE_BYTES: Final = 8 * MESSAGE_BYTES  # JSON escapes take up to six times the text
 
 # --- AgentIndex (behaviour B1) ---

@@ -23,7 +23,7 @@ from flue_grpc.store import backup, checking, files
 from flue_grpc.store.connections import open_beside
 from flue_grpc.store.copying import silent
 from flue_grpc.store.database import owned
-from flue_grpc.store.exporting import WRITERS, export_sessions
+from flue_grpc.store.exporting import WRITERS, Writer, export_session, export_sessions
 from flue_grpc.store.health import Health
 from flue_grpc.store.importing import Importer
 from flue_grpc.store.opening import inspect
@@ -73,13 +73,23 @@ def _export(args: Namespace, settings: Settings) -> int:
     readers = Readers(lambda: open_beside(path, store), Health())
     try:
         with output_file(args.output) as file:
-            parts = export_sessions(readers, WRITERS[args.format], args.session)
+            parts = _exported(readers, WRITERS[args.format], args.session)
             size = sum(file.write(part) for part in parts)
     finally:
         readers.close()
     if not size:
         _say("the Store has no session; the transcript of an agent is exported by --transcript ID")
     return _OK
+
+
+def _exported(readers: Readers, writer: Writer, session_id: str) -> Iterator[bytes]:
+    if session_id:
+        return export_session(readers, writer, session_id)
+    return export_sessions(
+        readers,
+        writer,
+        lambda name: _say(f"session {name} was deleted while it was read, so it was left out"),
+    )
 
 
 def _import(args: Namespace, settings: Settings) -> int:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 import msgspec
 
+from flue_grpc import limits
 from flue_grpc.cancel import NEVER
 from flue_grpc.errors import SessionNotFoundError
 from flue_grpc.store import messages, sessions, times, transfer_lines
@@ -85,34 +87,53 @@ class Markdown:
 WRITERS: Final[dict[Format, Writer]] = {"jsonl": JsonLines(), "markdown": Markdown()}
 
 
-def export_sessions(readers: Readers, writer: Writer, session_id: str = "") -> Iterator[bytes]:
-    """Yield the bytes of one session, or of all in the order of their ids.
+class Gone(Protocol):
+    """Hears of a session that was left out, since it was deleted while it was read."""
 
-    Raises SessionNotFoundError for an unknown ``session_id``, and when a session
-    is deleted while it is exported: what was yielded of it is incomplete then.
+    def __call__(self, session_id: str, /) -> None:
+        """Hear its id."""
+
+
+def export_session(readers: Readers, writer: Writer, session_id: str) -> Iterator[bytes]:
+    """Yield the bytes of one session, all or none.
+
+    Raises SessionNotFoundError for an unknown one, and for one that is deleted
+    while it is read.
     """
-    for name in [session_id] if session_id else _session_ids(readers):
+    header = _header(readers, session_id)
+    if header is None:
+        raise sessions.not_found(session_id)
+    yield from _whole(readers, writer, header)
+
+
+def export_sessions(readers: Readers, writer: Writer, gone: Gone) -> Iterator[bytes]:
+    """Yield the bytes of all sessions in the order of their ids, each whole or not at all."""
+    for name in _session_ids(readers):
         header = _header(readers, name)
         if header is None:
-            if session_id:
-                raise sessions.not_found(session_id)
             continue
-        yield writer.begin(header)
-        yield from _messages(readers, writer, header)
+        try:
+            yield from _whole(readers, writer, header)
+        except SessionNotFoundError:
+            gone(name)
+
+
+def _whole(readers: Readers, writer: Writer, header: Header) -> Iterator[bytes]:
+    """Yield a session once all of it was read: it may be deleted meanwhile."""
+    with SpooledTemporaryFile(limits.EXPORT_SPOOL_BYTES) as file:
+        file.write(writer.begin(header))
+        file.writelines(_messages(readers, writer, header))
+        file.seek(0)
+        while part := file.read(limits.EXPORT_PART_BYTES):
+            yield part
 
 
 def _messages(readers: Readers, writer: Writer, header: Header) -> Iterator[bytes]:
-    count = 0
     start = MessageCursor(0, header.session.created_at)
     for placed in messages.list_messages(readers, header.session.id, start, "whole", NEVER):
         if placed.item.id > header.last_id:
             break
-        count += 1
         yield writer.message(placed.item)
-    if count != header.messages:
-        raise SessionNotFoundError(
-            "the session was deleted while it was exported", {"session_id": header.session.id}
-        )
 
 
 def _session_ids(readers: Readers) -> Iterator[str]:

@@ -217,6 +217,35 @@ def test_restore_import_and_repair_are_refused_and_name_the_server(run, server, 
     ]
 
 
+def test_an_export_goes_on_when_a_session_is_deleted_meanwhile_and_names_it(
+    run, filled, capfd, monkeypatch
+):
+    store = Store.open(filled / "store.db")
+    store.create_session("a", "t")
+    store.append_message("a", Draft("user", "hello"))
+    writer = store_commands.WRITERS["jsonl"]
+
+    class Deleting:
+        begin = staticmethod(writer.begin)
+
+        @staticmethod
+        def message(message):
+            if message.session_id == "a":
+                store.delete_session("a")
+            return writer.message(message)
+
+    monkeypatch.setattr("flue_grpc.limits.READ_BATCH_ROWS", 1)
+    monkeypatch.setitem(store_commands.WRITERS, "jsonl", Deleting())
+    assert run("export") == 0
+    written = capfd.readouterr()
+    assert "session a was deleted while it was read, so it was left out\n" in written.err
+    assert [line[:26] for line in written.out.splitlines()] == [
+        '{"type":"session","id":"s"',
+        '{"type":"message","session',
+    ]
+    store.close()
+
+
 def test_a_server_is_found_through_a_link_to_its_database(run, server, tmp_path, filled):
     run("backup", destination=tmp_path / "copy.db")
     linked = tmp_path / "linked"

@@ -12,7 +12,7 @@ from flue_grpc.errors import DiskFullError, SessionNotFoundError
 from flue_grpc.store import exporting, times, transfer_lines
 from flue_grpc.store.clock import system_time
 from flue_grpc.store.database import owned
-from flue_grpc.store.exporting import WRITERS, export_sessions
+from flue_grpc.store.exporting import WRITERS, export_session, export_sessions
 from flue_grpc.store.importing import Importer, Refusal
 from flue_grpc.store.store import Store
 from flue_grpc.store.values import (
@@ -56,7 +56,14 @@ def target(tmp_path):
 
 
 def exported(store, session_id="", name="jsonl"):
-    return list(export_sessions(store._database.readers, WRITERS[name], session_id))
+    readers, writer = store._database.readers, WRITERS[name]
+    if session_id:
+        return lines_of(export_session(readers, writer, session_id))
+    return lines_of(export_sessions(readers, writer, pytest.fail))
+
+
+def lines_of(parts):
+    return b"".join(parts).splitlines(keepends=True)
 
 
 def imported(target, lines):
@@ -130,34 +137,64 @@ def test_one_session_can_be_exported_alone(filled):
 
 def test_an_export_is_in_the_order_of_ids_and_misses_none(filled, monkeypatch):
     monkeypatch.setattr(exporting, "_SESSION_IDS", 1)
-    parts = export_sessions(filled._database.readers, WRITERS["jsonl"])
-    seen = [json.loads(next(parts))]
+    parts = export_sessions(filled._database.readers, WRITERS["jsonl"], pytest.fail)
+    seen = [next(parts)]
     # Touched meanwhile, so that every list would have missed it.
     filled.update_session("sub", "subagent: touched")
-    seen += [json.loads(line) for line in parts]
+    seen = [json.loads(line) for line in lines_of([*seen, *parts])]
     assert [line["id"] for line in seen if line["type"] == "session"] == ["a talk", "empty", "sub"]
 
 
+class Meanwhile:
+    """A format that does something while a session is read."""
+
+    def __init__(self, act):
+        self._acts = [act]
+        self._format = WRITERS["jsonl"]
+
+    def begin(self, header):
+        return self._format.begin(header)
+
+    def message(self, message):
+        if self._acts:
+            self._acts.pop()()
+        return self._format.message(message)
+
+
 def test_an_export_has_the_messages_of_its_beginning(filled):
-    parts = export_sessions(filled._database.readers, WRITERS["jsonl"], "a talk")
-    head = json.loads(next(parts))
-    filled.append_message("a talk", Draft("user", "later"))
-    assert len(list(parts)) == head["messages"] == 4
+    writer = Meanwhile(lambda: filled.append_message("a talk", Draft("user", "later")))
+    lines = lines_of(export_session(filled._database.readers, writer, "a talk"))
+    assert json.loads(lines[0])["messages"] == 4 == len(lines) - 1
 
 
-def test_a_session_deleted_while_it_is_exported_is_told_and_cannot_be_imported(
-    filled, target, monkeypatch
-):
+def test_a_session_deleted_while_it_is_exported_is_left_out_whole_and_told(filled, monkeypatch):
     monkeypatch.setattr(limits, "READ_BATCH_ROWS", 1)
-    parts = export_sessions(filled._database.readers, WRITERS["jsonl"], "a talk")
-    lines = [next(parts), next(parts)]
-    filled.delete_session("a talk")
-    with pytest.raises(SessionNotFoundError):
-        lines.extend(parts)
-    result = imported(target, lines)
-    assert result.refusals == (
-        Refusal(len(lines), "a talk", f"{5 - len(lines)} of its messages are missing"),
+    writer, gone = Meanwhile(lambda: filled.delete_session("a talk")), []
+    lines = map(
+        json.loads, lines_of(export_sessions(filled._database.readers, writer, gone.append))
     )
+    assert [line.get("session_id", line["id"]) for line in lines] == ["empty", "sub", "sub"]
+    assert gone == ["a talk"]
+
+
+def test_a_session_deleted_and_made_anew_while_it_is_exported_is_left_out(filled, monkeypatch):
+    monkeypatch.setattr(limits, "READ_BATCH_ROWS", 1)
+
+    def make_anew():
+        filled.delete_session("a talk")
+        filled.create_session("a talk", "another")
+        filled.append_message("a talk", Draft("user", "of the other"))
+
+    with pytest.raises(SessionNotFoundError):
+        list(export_session(filled._database.readers, Meanwhile(make_anew), "a talk"))
+
+
+def test_a_large_session_is_exported_in_parts(filled, monkeypatch):
+    monkeypatch.setattr(limits, "EXPORT_SPOOL_BYTES", 100)
+    monkeypatch.setattr(limits, "EXPORT_PART_BYTES", 64)
+    parts = list(export_session(filled._database.readers, WRITERS["jsonl"], "a talk"))
+    assert max(map(len, parts)) == 64
+    assert len(lines_of(parts)) == 5
 
 
 def test_markdown_is_for_people(filled):
@@ -169,7 +206,8 @@ def test_markdown_is_for_people(filled):
     assert "**Tool call** `f` `c1`\n\n```json\n" + CALL.arguments + "\n```" in text
     assert "````\nout```put\n````" in text
     assert f"## system · {COMPACTION_MARKER} · " in text
-    assert len(exported(filled, "", "markdown")) == 3 + 5
+    everything = b"".join(exported(filled, "", "markdown"))
+    assert [everything.count(b"\n# "), everything.count(b"\n## ")] == [2, 5]
 
 
 # --- refusals ---
