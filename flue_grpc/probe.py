@@ -40,7 +40,8 @@ def probing(address: Address, settings: Settings) -> Iterator[grpc.Channel]:
         return
     if settings.tls_client_ca is not None:
         raise ConfigError(
-            f"{address} demands a client certificate; listen on a Unix socket too, to be asked there"
+            f"{address} demands a client certificate; use --server {address} with --ca, --cert "
+            "and --key, or listen on a Unix socket too, to be asked there"
         )
     with _secure_channel(address, settings.tls_cert, settings.tls_key) as channel:
         yield channel

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from flue_grpc.commands.named import add_server, named, reach
 from flue_grpc.commands.options import configuration_of
 from flue_grpc.commands.output import CANNOT, NOTHING, complain
 from flue_grpc.commands.running import configured, index_lock, owner, store_lock
-from flue_grpc.errors import AlreadyRunningError, ConfigError
+from flue_grpc.errors import AlreadyRunningError
 
 if TYPE_CHECKING:
     import argparse
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 _UNIX: Final = "unix:"
 _OWNER_SECONDS: Final = 5.0  # another command may own the index for that long
 _SETTLE_SECONDS: Final = 0.5  # a sweep that finds little takes some milliseconds
-_REACH_SECONDS: Final = 5.0
 _PAUSE: Final = 0.02
 
 
@@ -47,25 +47,13 @@ class _Need:
 def add_connection(parser: argparse.ArgumentParser) -> None:
     """Add the flags that say which server, and whose files."""
     group = parser.add_argument_group("which server")
-    group.add_argument(
-        "--server",
-        metavar="ADDRESS",
-        help="unix:PATH or HOST:PORT (default: the one that runs, else one in this process)",
-    )
+    add_server(group, "the one that runs, else one in this process")
     group.add_argument(
         "--token-file", dest="bearer", type=Path, metavar="FILE", help="file with a bearer token"
     )
-    _add_tls(group)
     group.add_argument("--home", metavar="DIR", help="home whose transcripts are read")
     group.add_argument("--data-dir", metavar="DIR", help="directory of the Store")
     group.add_argument("--config", metavar="FILE", help="configuration file (TOML)")
-
-
-def _add_tls(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--tls", action="store_true", help="use TLS, with the system's roots")
-    group.add_argument("--ca", type=Path, metavar="FILE", help="PEM root of the server; means TLS")
-    group.add_argument("--cert", type=Path, metavar="FILE", help="PEM of your own for mutual TLS")
-    group.add_argument("--key", type=Path, metavar="FILE", help="PEM of its private key")
 
 
 @contextmanager
@@ -132,29 +120,11 @@ def target_of(
     That is one at a configured address, or whoever holds ``lock``. Raises ConfigError
     when what was named cannot be used, and AlreadyRunningError as ``owner`` does.
     """
-    from flue_grpc.client.target import Target, read_token
+    from flue_grpc.client.target import read_token
 
-    if not arguments.server:
-        if arguments.tls or arguments.ca or arguments.cert or arguments.key:
-            raise ConfigError("--tls, --ca, --cert and --key go with --server")
-        return configured(arguments) or owner(arguments, lock)
-    return Target(
-        address=arguments.server,
-        token=read_token(arguments.bearer) if arguments.bearer else "",
-        tls=arguments.tls,
-        root_certificates=_read(arguments.ca),
-        certificate=_read(arguments.cert),
-        private_key=_read(arguments.key),
-    )
-
-
-def _read(path: Path | None) -> bytes | None:
-    if path is None:
-        return None
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    token = read_token(arguments.bearer) if arguments.server and arguments.bearer else ""
+    target = named(arguments, token)
+    return target or configured(arguments) or owner(arguments, lock)
 
 
 @contextmanager
@@ -162,35 +132,13 @@ def _connected(arguments: argparse.Namespace, need: _Need) -> Iterator[Target]:
     target = _first_choice(arguments, need)
     if target is not None:
         if arguments.server:
-            _reach(target)
+            reach(target)
         yield target
         return
     with tempfile.TemporaryDirectory(prefix="flue-grpc-") as directory:
         configuration = need.adapt(configuration_of(arguments), Path(directory))
         with _in_process(arguments, configuration, Path(directory), need) as target:
             yield target
-
-
-def _reach(target: Target) -> None:
-    """Try once whether a server answers, where calls would go on trying for seconds.
-
-    Raises CallError when none does.
-    """
-    import grpc
-
-    from flue_grpc.client import CallError, Client, RetryPolicy
-
-    with Client(target, retry=RetryPolicy(attempts=1)) as client:
-        try:
-            client.is_serving(timeout=_REACH_SECONDS)
-        except CallError as error:
-            lost = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
-            if error.reason or error.code not in lost:
-                raise
-            why = (
-                f" over TLS: {error.message}" if target.is_secure else "; does a server run there?"
-            )
-            raise CallError(error.code, f"no answer from {target.address}{why}") from error
 
 
 def _first_choice(arguments: argparse.Namespace, need: _Need) -> Target | None:

@@ -34,7 +34,7 @@ def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--json", action="store_true", help="one JSON object per finding")
-    add_settings(parser)
+    add_settings(parser, ("listen", "home", "data_dir", "token_file"))
     parser.set_defaults(run=run)
 
 

@@ -34,9 +34,9 @@ class Style(Enum):
     CSV = "csv"
 
 
-def add_output(parser: argparse.ArgumentParser) -> None:
-    """Add ``--json`` and ``--plain``."""
-    group = parser.add_argument_group("output")
+def add_output(parser: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:
+    """Add ``--json`` and ``--plain``, to a group for others that contradict them."""
+    group = parser.add_argument_group("output").add_mutually_exclusive_group()
     group.add_argument(
         "--json", dest="style", action="store_const", const=Style.JSON, help="one object per line"
     )
@@ -47,6 +47,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         const=Style.PLAIN,
         help="tab-separated lines, as when piped",
     )
+    return group
 
 
 def style_of(arguments: argparse.Namespace) -> Style:

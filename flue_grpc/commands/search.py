@@ -88,7 +88,10 @@ def run(arguments: argparse.Namespace) -> int:
     if last is not None and last.building:
         complain("transcripts are still being read: there may be more")
     if last is not None and last.next_page_token:
-        complain(f"there is more than {counted(count, 'hit')}; --limit 0 shows all")
+        verb = "is" if count == 1 else "are"
+        complain(f"there {verb} more than {counted(count, 'hit')}; --limit 0 shows all")
+    if arguments.is_ranked and not count and not any(map(str.isalnum, arguments.query)):
+        complain("a ranked query needs a word; without --ranked any text is found")
     return OK if count else nothing(f"no message matches; {WHERE_TO_LOOK}")
 
 
@@ -119,5 +122,7 @@ def _print_rich(hits: ItemStream[pb.SearchResponse, pb.Hit]) -> int:
                 session = (hit.tool, hit.id)
             # A further call counts from zero again.
             read = max(read, response.bytes_scanned)
-            spin(f"{size(read)} read, {counted(count, 'hit')}")
+            # A ranked search reads its index, not transcripts.
+            progress = f"{size(read)} read, " if read else ""
+            spin(f"{progress}{counted(count, 'hit')}")
     return count

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from flue_grpc.commands.connection import add_connection, reporting, transcripts
 from flue_grpc.commands.naming import find
+from flue_grpc.commands.numbers import natural, positive
 from flue_grpc.commands.output import (
+    CANNOT,
     EXIT_CODES,
     NOTHING,
     OK,
     Style,
     add_output,
+    complain,
     print_json,
     style_of,
 )
@@ -43,38 +47,57 @@ def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("id", help="the session's id, or the beginning of one")
-    parser.add_argument("--last", type=_positive, metavar="N", help="only the last N messages")
-    parser.add_argument("--at", type=int, metavar="OFFSET", help="from the line at this offset on")
-    parser.add_argument("--limit", type=int, default=0, metavar="N", help="most messages")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--last", type=positive, metavar="N", help="only the last N messages")
+    where.add_argument(
+        "--at", type=natural, metavar="OFFSET", help="from the line at this offset on"
+    )
+    parser.add_argument("--limit", type=natural, default=0, metavar="N", help="most messages")
     parser.add_argument("--tools", action="store_true", help="show tool calls and results whole")
     parser.add_argument("--thinking", action="store_true", help="show reasoning whole")
     parser.add_argument("--system", action="store_true", help="show what a harness injected")
     parser.add_argument("--whole", action="store_true", help="fetch texts that a page cuts")
-    parser.add_argument("--raw", action="store_true", help="texts alone, as they are, unfolded")
     parser.add_argument("--no-pager", action="store_true", help="print on the terminal at once")
-    add_output(parser)
+    add_output(parser).add_argument(
+        "--raw", action="store_true", help="texts alone, as they are, unfolded"
+    )
     add_connection(parser)
     parser.set_defaults(run=reporting(run))
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the messages."""
+    if arguments.last and arguments.limit:
+        complain("--last and --limit contradict each other")
+        return CANNOT
     with transcripts(arguments) as client:
         summary = find(client, arguments.id)
         if summary is None:
             return NOTHING
         messages = read(client, summary, arguments)
-        style = style_of(arguments)
-        if arguments.raw:
-            _print_raw(messages)
-        elif style is Style.JSON:
-            for message in messages:
-                print_json(message)
-        elif style is Style.RICH:
-            _print_rich(summary, messages, arguments)
-        else:
-            _print_plain(messages)
+        if arguments.at is not None:
+            beginning = list(islice(messages, 1))
+            if not beginning:
+                complain(f"there is no message at offset {arguments.at} or after it")
+                return NOTHING
+            messages = chain(beginning, messages)
+        _print(summary, messages, arguments)
     return OK
+
+
+def _print(
+    summary: pb.Summary, messages: Iterable[pb.Message], arguments: argparse.Namespace
+) -> None:
+    style = style_of(arguments)
+    if arguments.raw:
+        _print_raw(messages)
+    elif style is Style.JSON:
+        for message in messages:
+            print_json(message)
+    elif style is Style.RICH:
+        _print_rich(summary, messages, arguments)
+    else:
+        _print_plain(messages)
 
 
 def read(
@@ -138,10 +161,3 @@ def _print_raw(messages: Iterable[pb.Message]) -> None:
 
     for message in messages:
         print(for_terminal(message.text))
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("at least 1 is needed")
-    return number

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Final
 
 from flue_grpc.commands.options import add_settings, configuration_of
+from flue_grpc.commands.output import NOTHING, OK, complain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,25 +30,30 @@ def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     action = actions.add_parser("list", help="print the role and the name of each token")
-    add_settings(action)
+    add_settings(action, ("data_dir", "token_file"))
     action.set_defaults(run=_list)
     action = actions.add_parser("new", help="make a token and print it")
     action.add_argument("name", metavar="NAME", help="what the log calls its bearer")
     action.add_argument("--role", choices=("full", "read"), default="full", help="what it may do")
-    add_settings(action)
+    add_settings(action, ("data_dir", "token_file"))
     action.set_defaults(run=_new)
     action = actions.add_parser("remove", help="refuse a token from now on")
     action.add_argument("name", metavar="NAME", help="its name")
-    add_settings(action)
+    add_settings(action, ("data_dir", "token_file"))
     action.set_defaults(run=_remove)
 
 
 def _list(arguments: argparse.Namespace) -> int:
     from flue_grpc.security.token_edit import list_tokens
 
-    for principal in list_tokens(_path(arguments)):
+    path = _path(arguments)
+    principals = list_tokens(path) if path.exists() else ()
+    for principal in principals:
         print(f"{principal.role}\t{principal.name}")
-    return 0
+    if not principals:
+        complain(f"there is no token in {path}; `flue-grpc token new NAME` makes one")
+        return NOTHING
+    return OK
 
 
 def _new(arguments: argparse.Namespace) -> int:

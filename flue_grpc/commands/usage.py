@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from flue_grpc.commands.connection import add_connection, reporting, transcripts
 from flue_grpc.commands.filters import WHERE_TO_LOOK, add_filters, filters_of, local_zone
 from flue_grpc.commands.output import (
+    CANNOT,
     EXIT_CODES,
     OK,
     Style,
@@ -54,16 +55,16 @@ def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
     )
     parser.add_argument(
         "--by",
-        action="append",
-        choices=(*_KEYS, "none"),
-        help="key to sum by, several in their order (default: day)",
+        action="extend",
+        type=_keys,
+        metavar="KEY",
+        help=f"{', '.join(_KEYS)}, several in their order, or none (default: day)",
     )
     parser.add_argument(
         "--time-zone", default=local_zone(), metavar="ZONE", help="that days are reckoned in"
     )
     add_filters(parser)
-    add_output(parser)
-    parser.add_argument(
+    add_output(parser).add_argument(
         "--csv", dest="style", action="store_const", const=Style.CSV, help="a table with a head"
     )
     add_connection(parser)
@@ -74,7 +75,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the rows."""
     from flue.agentindex.v1 import agent_index_pb2 as pb
 
-    keys = [key for key in arguments.by or ["day"] if key != "none"]
+    keys = arguments.by or ["day"]
+    if "none" in keys:
+        if set(keys) != {"none"}:
+            complain("--by none and another key contradict each other")
+            return CANNOT
+        keys = []
     with transcripts(arguments) as client:
         stream = client.agentindex.usage(
             filters_of(arguments),
@@ -87,6 +93,16 @@ def run(arguments: argparse.Namespace) -> int:
     if last is not None and last.building:
         complain("transcripts are still being read: there may be more")
     return OK if rows else nothing(f"no session matches; {WHERE_TO_LOOK}")
+
+
+def _keys(text: str) -> list[str]:
+    """Read keys with commas between them."""
+    keys = text.split(",")
+    for key in keys:
+        if key not in (*_KEYS, "none"):
+            known = ", ".join((*_KEYS, "none"))
+            raise argparse.ArgumentTypeError(f"{key!r} is none of {known}")
+    return keys
 
 
 def _print(style: Style, keys: list[str], rows: list[pb.UsageRow]) -> None:

@@ -212,7 +212,7 @@ def test_search_says_when_there_is_more(flue):
     assert (code, len(rows(out))) == (0, 1)
     assert err == "flue-grpc: there is more than 1 hit; --limit 0 shows all\n"
     _, _, err = flue("search", "timeout", "--limit", "2")
-    assert err == "flue-grpc: there is more than 2 hits; --limit 0 shows all\n"
+    assert err == "flue-grpc: there are more than 2 hits; --limit 0 shows all\n"
 
 
 def test_ranked_search_has_its_own_language(flue):

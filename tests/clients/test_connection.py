@@ -158,6 +158,7 @@ def test_a_certificate_that_is_not_trusted_is_told(base, serving, capfd, authori
     said = err.splitlines()[-1]
     assert said.startswith(f"flue-grpc: no answer from {address} over TLS: ")
     assert "CERTIFICATE_VERIFY_FAILED" in said
+    assert said.endswith("; --ca FILE names the root of its certificate")
 
 
 @pytest.fixture

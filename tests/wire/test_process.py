@@ -173,7 +173,7 @@ def test_health_asks_the_server_that_runs(run, short_path):
     asked = run("health", "--timeout", "0.2")
     code, out, err = asked.end()
     assert (code, out) == (2, "")
-    assert err == f"flue-grpc: no answer from unix:{asked.socket}\n"
+    assert err == f"flue-grpc: no answer from unix:{asked.socket}; `flue-grpc serve` starts one\n"
     server = run("serve").ready()
     assert run("health").end() == (0, "SERVING\n", "")
     assert run("health", "flue.store.v1.Store").end() == (0, "SERVING\n", "")

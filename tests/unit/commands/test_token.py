@@ -32,11 +32,19 @@ def test_a_token_is_made_listed_and_removed(run, data):
     assert (principal.name, principal.role) == ("viewer", "read")
     assert run("list") == (0, "read\tviewer\n", "")
     assert run("remove", "viewer") == (0, "", "")
-    assert run("list") == (0, "", "")
+
+
+def test_a_list_of_nothing_says_how_there_is_one(run, data):
+    nothing = (
+        f"flue-grpc: there is no token in {data}/tokens; `flue-grpc token new NAME` makes one\n"
+    )
+    assert run("list") == (1, "", nothing)
+    run("new", "viewer")
+    run("remove", "viewer")
+    assert run("list") == (1, "", nothing)
 
 
 def test_faults_are_told_in_words(run, data):
-    assert run("list")[0] == 2
     code, out, err = run("remove", "nobody")
     assert (code, out) == (2, "")
     assert err.startswith("flue-grpc: ")
