@@ -66,12 +66,17 @@ class NewSession(msgspec.Struct, frozen=True):
         return Session(session_id, self.title, now, now)
 
     def name(self, made: Session) -> str:
-        """Return the session's id."""
-        return made.id
+        """Return the session's id, and when it was created: a later one may have the id too."""
+        return f"{made.id}\n{made.created_at}"
 
     def find(self, batch: Batch, name: str) -> Session:
         """Return the session as it is now."""
-        return found(name, batch.row(f"SELECT {_COLUMNS} FROM sessions WHERE id = ?", (name,)))
+        session_id, _, created_at = name.partition("\n")
+        session = get(batch.connection, session_id)
+        # Earlier versions kept the id alone.
+        if created_at not in ("", str(session.created_at)):
+            raise not_found(session_id)
+        return session
 
 
 def check_id(session_id: str) -> None:

@@ -122,6 +122,17 @@ def test_a_repeat_of_what_was_deleted_is_not_found(store, session_id):
         store.append_message("gone", Draft("user", "x"), "r2")
 
 
+def test_a_repeat_never_finds_a_later_session_of_the_same_id(store, sql):
+    store.create_session("s", "first", "r1")
+    store.delete_session("s")
+    later = store.create_session("s", "second")
+    with pytest.raises(SessionNotFoundError):
+        store.create_session("s", "first", "r1")
+    # As an earlier version has kept it.
+    sql("UPDATE requests SET made = 's'")
+    assert store.create_session("s", "first", "r1") == later
+
+
 def test_another_body_under_the_same_id_is_refused(store, session_id, items):
     draft = Draft("assistant", "x", tool_calls=(ToolCall("a", "b", "c", "d", (("e", "1"),)),))
     store.append_message(session_id, draft, "r1")
@@ -152,14 +163,14 @@ def test_the_order_of_extra_members_is_no_difference(store, session_id):
 
 
 def test_ids_are_scoped_to_their_rpc(store, session_id, sql):
-    store.create_session("s", "t", "r")
+    created_at = store.create_session("s", "t", "r").created_at
     store.append_message(session_id, Draft("user", "x"), "r")
     store.append_messages(session_id, [Draft("user", "x"), Draft("user", "y")], "r")
     store.write_memory_entry(EntryDraft("_global", "x"), "r")
     assert rows(sql) == [
         ("AppendMessage", "r", "1 1"),
         ("AppendMessages", "r", "2 3"),
-        ("CreateSession", "r", "s"),
+        ("CreateSession", "r", f"s\n{created_at}"),
         ("WriteMemoryEntry", "r", "1"),
     ]
 
