@@ -15,6 +15,7 @@ from flue_grpc import limits, private_files
 from flue_grpc.errors import UnusableDatabaseError
 from flue_grpc.store import files
 from flue_grpc.store.connections import first_value, open_writer
+from flue_grpc.store.sqlite_errors import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +62,8 @@ def fill(
             _copy(source, target, progress)
             target.pragma("journal_mode", "delete")
     except apsw.Error as error:
-        raise UnusableDatabaseError(f"{partial} cannot be written: {error}") from error
+        reason = in_words(error, partial.parent)
+        raise UnusableDatabaseError(f"{partial} cannot be written: {reason}") from error
     with partial.open("rb") as file:
         os.fsync(file.fileno())
 

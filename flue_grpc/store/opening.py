@@ -18,6 +18,7 @@ from flue_grpc.store.connections import (
     open_writer,
 )
 from flue_grpc.store.migrations import CURRENT_VERSION, Contents
+from flue_grpc.store.sqlite_errors import in_words
 from flue_grpc.store.text_index import INDEXES
 from flue_grpc.transactions import transaction
 
@@ -154,8 +155,6 @@ def unusable(path: Path, error: apsw.Error) -> UnusableDatabaseError:
         reason = "is damaged; run `flue-grpc check`, or restore a backup"
     elif isinstance(error, (apsw.BusyError, apsw.LockedError)):
         reason = "is locked by another program"
-    elif isinstance(error, apsw.FullError):
-        reason = "cannot be opened: the disk is full"
     else:
-        reason = f"cannot be opened: {error}"
+        reason = f"cannot be opened: {in_words(error, path.parent)}"
     return UnusableDatabaseError(f"{path} {reason}")

@@ -50,6 +50,37 @@ store.close()
 print("done")
 """
 
+FULL_AT_REST = """
+from flue_grpc.store import backup, checking
+path.parent.mkdir(mode=0o700)
+mount("-t", "tmpfs", "-o", "size=1m,mode=0700", "none", path.parent)
+store = Store.open(path)
+store.create_session("s", "t")
+store.append_message("s", Draft("user", "x" * 300_000))
+store.close()
+copy = path.with_name("copy.db")
+def told(act):
+    try: act()
+    except UnusableDatabaseError as error: return str(error).partition(": ")
+    raise AssertionError("not refused")
+def back_up(): backup.backup(path, copy, DEFAULT_SETTINGS)
+with open(path.with_name("half"), "wb") as half: half.write(b"x" * 400_000)
+name, _, reason = told(back_up)
+assert name.startswith(f"{copy}.partial-") and reason == "the disk is full", (name, reason)
+with open(path.with_name("fill"), "wb", buffering=0) as fill:
+    try:
+        while True: fill.write(b"x" * 4096)
+    except OSError: pass
+for act in (back_up, lambda: checking.check(path, DEFAULT_SETTINGS), lambda: Store.open(path)):
+    name, _, reason = told(act)
+    assert name.startswith(str(path.parent)) and reason == "the disk is full", (name, reason)
+path.with_name("fill").unlink()
+path.with_name("half").unlink()
+assert checking.check(path, DEFAULT_SETTINGS).is_sound
+assert sorted(entry.name for entry in path.parent.iterdir()) == ["lock", "store.db"]
+print("done")
+"""
+
 READ_ONLY = """
 mount("--bind", path, path)
 mount("-o", "remount,bind,ro", path)
@@ -160,6 +191,10 @@ def run(code, path, namespace="-rm"):
 
 def test_a_full_disk_loses_nothing_that_was_answered(path):
     run(FULL, path)
+
+
+def test_a_full_disk_is_named_by_every_command(path):
+    run(FULL_AT_REST, path)
 
 
 def test_a_file_that_cannot_be_written_is_served_for_reading(path):
