@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import TYPE_CHECKING, Final
 
 from flue_grpc.commands.named import add_server, named
@@ -10,12 +11,16 @@ from flue_grpc.commands.output import complain
 from flue_grpc.commands.running import answers, store_lock
 
 if TYPE_CHECKING:
-    import argparse
-
     from flue_grpc.client import Target
     from flue_grpc.config import Configuration
     from flue_grpc.listeners import Address
 
+_EXAMPLES: Final = """\
+examples:
+  flue-grpc health
+  flue-grpc health flue.store.v1.Store --timeout 1
+  flue-grpc health --server 127.0.0.1:50051 --ca ca.crt
+"""
 _SECONDS: Final = 5.0
 _NOT_SERVING: Final = 1
 _NO_ANSWER: Final = 2
@@ -27,6 +32,8 @@ def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
         "health",
         help="ask a running server whether it serves",
         description="Exit code 0: it serves; 1: it does not; 2: it did not answer.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "service",

@@ -36,7 +36,7 @@ def add_settings(parser: argparse.ArgumentParser, shown: Collection[str] | None 
         _add(groups[about.group], name, about if is_shown else replace(about, help=_HIDDEN))
     parser.add_argument("--config", metavar="FILE", help="configuration file (TOML)")
     if shown is not None:
-        parser.epilog = _OTHERS
+        parser.epilog = f"{parser.epilog or ''}\n{_OTHERS}\n"
 
 
 def configuration_of(arguments: argparse.Namespace) -> Configuration:

@@ -354,3 +354,19 @@ def test_an_argument_that_is_no_text_is_told_in_words(home, arguments):
     assert (shown.returncode, shown.stdout) == (2, "")
     assert shown.stderr.endswith("\\udcff' is not UTF-8 text\n")
     assert shown.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["health", "doctor", "token list", "token new"])
+def test_help_shows_the_flags_that_matter_and_takes_all_of_the_server(capsys, command):
+    with pytest.raises(SystemExit):
+        cli.main([*command.split(), "--help"])
+    shown = capsys.readouterr().out
+    assert "--data-dir" in shown
+    assert "--page-max" not in shown
+    assert (
+        "\nEvery flag of `flue-grpc serve` is taken, to mean the server that it starts.\n" in shown
+    )
+    parsed = cli.make_parser().parse_args(
+        [*command.split(), "--page-max", "9", *(["n"] if command == "token new" else [])]
+    )
+    assert parsed.page_max == "9"
