@@ -275,12 +275,20 @@ def test_a_refused_second_opening_leaves_the_locks_of_the_first(path, store, ses
 def test_a_database_locked_by_another_program_is_refused_in_words(path, monkeypatch):
     Store.open(path).close()
     monkeypatch.setattr("flue_grpc.limits.BUSY_TIMEOUT_MS", 20)
-    other = apsw.Connection(str(path))
-    other.pragma("journal_mode", "delete")
-    other.execute("BEGIN EXCLUSIVE")
-    with pytest.raises(UnusableDatabaseError, match="is locked by another program"):
-        Store.open(path)
-    other.close()
+    code = (
+        "import apsw, sys\nc = apsw.Connection(sys.argv[1])\n"
+        "c.pragma('journal_mode', 'delete'); c.execute('BEGIN EXCLUSIVE')\n"
+        "print('held', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout.readline() == b"held\n"
+        with pytest.raises(UnusableDatabaseError, match="is locked by another program"):
+            Store.open(path)
+        assert other.poll() is None
+        other.stdin.close()
+    assert other.returncode == 0
     Store.open(path).close()
 
 
