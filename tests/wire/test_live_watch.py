@@ -9,6 +9,7 @@ import grpc
 
 from flue.agentindex.v1 import agent_index_pb2 as ai
 from flue_grpc import limits
+from flue_grpc.readings import readings_of
 from tests.wire import homes
 from tests.wire.live import events, follow_transcript, texts, watching
 
@@ -98,6 +99,17 @@ def test_changes_of_one_session_are_merged_for_a_slow_watcher(flue, transcript, 
     watch.close()
 
 
+def polling(flue):
+    """Return the values of the metric that tells of it."""
+    readings = readings_of(flue.server.services)
+    return [reading.value for reading in readings if reading.name == "flue.index.polling"]
+
+
+def test_with_file_events_no_metric_tells_of_polling(flue, wait_until):
+    wait_until(lambda: flue.server.services.index.file_events == "events")
+    assert polling(flue) == [0]
+
+
 def test_without_file_events_looking_at_the_files_takes_their_place(
     make_flue, wait_until, monkeypatch
 ):
@@ -113,6 +125,7 @@ def test_without_file_events_looking_at_the_files_takes_their_place(
     homes.write_session(flue.home, 1)
     flue.start().swept()
     wait_until(lambda: flue.server.services.index.file_events == "polling")
+    assert polling(flue) == [1]
     with follow_transcript(flue) as reader, watching(flue) as watch:
         wait_until(lambda: reader.caught_up and watch.caught_up)
         with homes.transcript_path(flue.home, 1).open("a") as file:
