@@ -144,8 +144,7 @@ def _verified(
     connection: apsw.Connection, scored: Iterator[Scored], verifier: Verifier, search: Search
 ) -> Iterator[Scored]:
     for match in scored:
-        # Verifying takes far longer than the SQL that is interrupted by itself.
-        search.cancel.check()
         row = first_row(connection, search.content, (match.id,))
+        # Verifying takes far longer than the SQL that is interrupted by itself.
         if row is not None and verifier.accepts(row[0], search.cancel):
             yield match
