@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
+import sys
 
 import grpc
 import pytest
 
 from flue.agentindex.v1 import agent_index_pb2 as ai
+from flue_grpc import limits
 from tests.wire import homes
 from tests.wire.live import follow_transcript, places, reading, texts
 
@@ -142,29 +145,48 @@ def test_a_follower_goes_with_a_transcript_that_is_moved(flue, transcript, wait_
     assert texts(reader) == ["question 1", "yes", "after the move"]
 
 
+# Appends a file to another in odd pieces, and says when half of it is written.
+WRITER = """
+import random, sys
+source, target, seed = sys.argv[1:]
+body, dice, place, told = open(source, "rb").read(), random.Random(int(seed)), 0, False
+while place < len(body):
+    piece = dice.choice((1, 7, 80, 2_000, 60_000, 3_000_000))
+    with open(target, "ab") as file:
+        file.write(body[place : place + piece])
+    place += piece
+    if place * 2 >= len(body) and not told:
+        told = True
+        print("half", flush=True)
+"""
+
+
 def test_nothing_is_lost_or_doubled_while_a_program_writes_in_odd_pieces(
-    flue, transcript, wait_until
+    flue, transcript, wait_until, tmp_path
 ):
     dice = random.Random(7)
-    lines = [
-        homes.user_line(1, f"{number} " + "é" * dice.randrange(300), number + 2)
-        for number in range(150)
-    ]
-    lines[60] = homes.user_line(1, "long " + "x" * 10_000_000, 62)
+    said = [f"{number} " + "é" * dice.randrange(300) for number in range(150)]
+    said[60] = "long " + "x" * 10_000_000
+    lines = [homes.user_line(1, text, number + 2) for number, text in enumerate(said)]
     lines[61] = lines[61].rstrip("\n")  # the next object is glued to it
     lines[80] = '{"type":"user","mess\n'  # a crash in the middle of a line
-    body = "".join(lines).encode()
+    expected = ["question 1", "yes", *said[:80], *said[81:]]
+    expected[62] = said[60][: limits.PAGE_MESSAGE_TEXT_BYTES]
+    source = tmp_path / "lines"
+    source.write_text("".join(lines), encoding="utf-8")
+    command = [sys.executable, "-c", WRITER, str(source), str(transcript.path), "7"]
     with follow_transcript(flue) as early:
         wait_until(lambda: early.caught_up)
-        place = 0
-        while place < len(body):
-            piece = dice.choice((1, 7, 80, 2_000, 60_000, 3_000_000))
-            transcript(body[place : place + piece])
-            place += piece
-        with follow_transcript(flue) as late:
-            wait_until(lambda: len(texts(early)) == len(texts(late)) == 151)
-    assert texts(early) == texts(late)
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
+            assert writer.stdout.readline() == b"half\n"
+            with follow_transcript(flue) as late:
+                assert writer.wait(60) == 0
+                wait_until(lambda: min(len(texts(early)), len(texts(late))) >= len(expected))
+    assert texts(early) == expected
+    assert texts(late) == expected
     assert places(early) == places(late)
+    cut = [m for r in early.responses for m in r.page.messages if m.truncated]
+    assert [message.text_size for message in cut] == [len(said[60])]
     whole = flue.index.ReadTranscript(
         ai.ReadTranscriptRequest(tool="claude", id=homes.session_id(1))
     )
