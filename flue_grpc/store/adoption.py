@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from flue_grpc import limits
 from flue_grpc.store import files, migrations
 from flue_grpc.store.clock import horizon
 from flue_grpc.store.connections import first_value
@@ -16,6 +17,7 @@ from flue_grpc.store.copying import copy_database
 from flue_grpc.store.images import decode_images
 from flue_grpc.store.text_index import MEMORY_INDEX, MESSAGE_INDEX
 from flue_grpc.store.values import MAX_TIME, MIN_TIME
+from flue_grpc.text.clean import cut_bytes
 from flue_grpc.transactions import transaction
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from flue_grpc.store.values import StoreSettings
 
 COPY_SUFFIX: Final = ".before-flue-grpc"
+_ID_MAX: Final = 2**62  # SQLite gives none after 2^63 - 1
 _TABLES: Final = ("sessions", "messages", "memory_entries")
 _TEXTS: Final = ("role", "content", "provider", "tool_calls", "tool_call_id", "name", "images")
 
@@ -57,8 +60,9 @@ def _rewrite(connection: apsw.Connection, now: int) -> None:
         if migrations.columns(connection, table):
             connection.execute(f"ALTER TABLE {table} RENAME TO original_{table}")
     migrations.migrate(connection, 0, now)
-    _copy_sessions(connection)
-    _copy_messages(connection)
+    names = _SessionNames(connection)
+    _copy_sessions(connection, names)
+    _copy_messages(connection, names)
     _give_orphans_sessions(connection)
     _copy_memory(connection)
     for table in _TABLES:
@@ -68,7 +72,7 @@ def _rewrite(connection: apsw.Connection, now: int) -> None:
         connection.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
         connection.execute(
             f"INSERT INTO sqlite_sequence SELECT ?, max(?, ifnull(max(id), 0)) FROM {table}",
-            (table, sequences.get(table, 0)),
+            (table, _usable(sequences.get(table, 0))),
         )
     connection.execute("UPDATE store_clock SET last = ?", (_latest(connection, now),))
 
@@ -85,36 +89,77 @@ def _names(connection: apsw.Connection, condition: str) -> list[str]:
     return ['"' + str(name).replace('"', '""') + '"' for (name,) in rows]
 
 
-def _copy_sessions(connection: apsw.Connection) -> None:
+class _SessionNames:
+    """Session ids as text; different bytes stay different ids."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._given: dict[bytes, str] = {}
+
+    def of(self, raw: bytes | None) -> str:
+        """Return the id's text, or one that is free where the bytes are no UTF-8."""
+        raw = raw or b""
+        text = _text(raw)
+        if text.encode() == raw:
+            return text
+        if raw not in self._given:
+            self._given[raw] = self._free(text)
+        return self._given[raw]
+
+    def _free(self, text: str) -> str:
+        number, free = 1, text
+        while free in self._given.values() or self._is_taken(free):
+            number += 1
+            free = f"{text}.{number}"
+        return free
+
+    def _is_taken(self, text: str) -> bool:
+        found = first_value(
+            self._connection,
+            """SELECT EXISTS (SELECT 1 FROM original_sessions WHERE CAST(id AS BLOB) = ?1)
+                OR EXISTS (SELECT 1 FROM original_messages WHERE CAST(session_id AS BLOB) = ?1)""",
+            (text.encode(),),
+        )
+        return bool(found)
+
+
+def _copy_sessions(connection: apsw.Connection, names: _SessionNames) -> None:
     rows = _rows(
         connection, "sessions", texts=("id", "title"), numbers=("created_at", "updated_at")
     )
     for row in rows:
         connection.execute(
             "INSERT OR IGNORE INTO sessions VALUES (?, ?, ?, ?)",
-            (row["id"], row["title"], _time(row["created_at"]), _time(row["updated_at"])),
+            (
+                names.of(row["id"]),
+                # Larger ones would keep every list from being received.
+                cut_bytes(_text(row["title"]), limits.TITLE_BYTES),
+                _time(row["created_at"]),
+                _time(row["updated_at"]),
+            ),
         )
 
 
-def _copy_messages(connection: apsw.Connection) -> None:
+def _copy_messages(connection: apsw.Connection, names: _SessionNames) -> None:
     rows = _rows(
         connection, "messages", texts=("session_id", *_TEXTS), numbers=("id", "created_at")
     )
     for row in rows:
-        created_at = _time(row["created_at"])
+        number = row["id"]
+        texts = {name: _text(row[name]) for name in _TEXTS}
         connection.execute(
             f"""INSERT INTO messages (id, session_id, created_at, image_count, {", ".join(_TEXTS)})
                 VALUES (?, ?, ?, ?, {", ".join("?" * len(_TEXTS))})""",
             (
-                row["id"],
-                row["session_id"],
-                created_at,
-                len(decode_images(row["images"])),
-                *(row[name] for name in _TEXTS),
+                number,
+                names.of(row["session_id"]),
+                _time(row["created_at"]),
+                len(decode_images(texts["images"])),
+                *texts.values(),
             ),
         )
-        if first_value(connection, "SELECT searchable FROM messages WHERE id = ?", (row["id"],)):
-            MESSAGE_INDEX.add(connection, row["id"], row["content"])
+        if first_value(connection, "SELECT searchable FROM messages WHERE id = ?", (number,)):
+            MESSAGE_INDEX.add(connection, number, texts["content"])
 
 
 def _give_orphans_sessions(connection: apsw.Connection) -> None:
@@ -135,36 +180,60 @@ def _copy_memory(connection: apsw.Connection) -> None:
         numbers=("id", "pinned", "created_at", "updated_at"),
     )
     for row in rows:
+        content = _text(row["content"])
         connection.execute(
             """INSERT INTO memory_entries (id, scope, pinned, created_at, updated_at, content)
                 VALUES (?, ?, ?, ?, ?, ?)""",
             (
                 row["id"],
-                row["scope"],
+                _text(row["scope"]),
                 int(row["pinned"] != 0),
                 _time(row["created_at"]),
                 _time(row["updated_at"]),
-                row["content"],
+                content,
             ),
         )
-        MEMORY_INDEX.add(connection, row["id"], row["content"])
+        MEMORY_INDEX.add(connection, row["id"], content)
 
 
 def _rows(
     connection: apsw.Connection, table: str, texts: tuple[str, ...], numbers: tuple[str, ...]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of an original table; columns that it lacks are empty or 0."""
+    """Yield the rows of an original table; columns that it lacks are empty or 0.
+
+    Ids that are not to be used are all given anew, from 1 and in the same order.
+    """
     known = migrations.columns(connection, f"original_{table}")
     values = [
         # Go strings may hold bytes that are no UTF-8, which only a BLOB brings here.
         *(f"CAST({name} AS BLOB)" if name in known else "x''" for name in texts),
         *(f"CAST({name} AS INTEGER)" if name in known else "0" for name in numbers),
     ]
-    for row in connection.execute(
-        f"SELECT {', '.join(values)} FROM original_{table} ORDER BY rowid"
-    ):
-        decoded = [(value or b"").decode("utf-8", "replace") for value in row[: len(texts)]]
-        yield dict(zip(texts + numbers, (*decoded, *row[len(texts) :]), strict=True))
+    is_renumbered = "id" in numbers and not _has_usable_ids(connection, table)
+    rows = connection.execute(f"SELECT {', '.join(values)} FROM original_{table} ORDER BY rowid")
+    for number, row in enumerate(rows, 1):
+        named = dict(zip(texts + numbers, row, strict=True))
+        yield {**named, "id": number} if is_renumbered else named
+
+
+def _has_usable_ids(connection: apsw.Connection, table: str) -> bool:
+    """Whether lists, which begin after 0, show every row, and there are ids left for new ones."""
+    if "id" not in migrations.columns(connection, f"original_{table}"):
+        return False
+    found = first_value(
+        connection,
+        f"SELECT count(*) FROM original_{table} WHERE CAST(id AS INTEGER) NOT BETWEEN 1 AND ?",
+        (_ID_MAX,),
+    )
+    return bool(found == 0)
+
+
+def _usable(sequence: int) -> int:
+    return sequence if sequence <= _ID_MAX else 0
+
+
+def _text(raw: bytes | None) -> str:
+    return (raw or b"").decode("utf-8", "replace")
 
 
 def _time(seconds: int | None) -> int:

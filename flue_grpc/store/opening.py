@@ -118,16 +118,28 @@ def _prepare(path: Path, connection: apsw.Connection, settings: StoreSettings, n
             raise UnusableDatabaseError(f"{path} cannot be written, so it cannot be made ready")
         return True
     if contents.kind == "original":
-        adoption.keep_copy(path, connection, settings)
-    _use_write_ahead_log(path, connection)
-    if contents.kind == "original":
-        _LOG.info("adopting the database of the Go original")
-        adoption.adopt(connection, now())
-    elif contents.version < CURRENT_VERSION:
-        with transaction(connection):
-            migrations.migrate(connection, contents.version, now())
+        _adopt(path, connection, settings, now)
+    else:
+        _use_write_ahead_log(path, connection)
+        if contents.version < CURRENT_VERSION:
+            with transaction(connection):
+                migrations.migrate(connection, contents.version, now())
     _complete_indexes(connection)
     return False
+
+
+def _adopt(path: Path, connection: apsw.Connection, settings: StoreSettings, now: Now) -> None:
+    """Take the database over; a copy of it is kept, unless it stays as it was."""
+    copy = adoption.keep_copy(path, connection, settings)
+    try:
+        _use_write_ahead_log(path, connection)
+        _LOG.info("adopting the database of the Go original")
+        adoption.adopt(connection, now())
+    except BaseException:
+        # Each start that fails would leave one more copy of all there is.
+        if migrations.look(connection).kind == "original":
+            copy.unlink()
+        raise
 
 
 def _use_write_ahead_log(path: Path, connection: apsw.Connection) -> None:

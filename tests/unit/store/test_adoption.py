@@ -190,6 +190,69 @@ def test_ids_of_deleted_rows_are_not_given_again(original, adopted):
     assert store.write_memory_entry(EntryDraft("_global", "x")).id == 4
 
 
+@pytest.mark.parametrize("bad", [-7, 0, 2**62 + 1, 2**63 - 1])
+def test_rows_whose_ids_cannot_be_used_are_numbered_anew_in_their_order(
+    original, adopted, items, bad
+):
+    fill(original)
+    original(
+        "INSERT INTO messages (id, session_id, role, content, created_at) VALUES (?, 's1', 'user', 'odd', 1)",
+        (bad,),
+    )
+    original("INSERT INTO memory_entries VALUES (?, '_global', 'odd', 0, 1, 1)", (bad,))
+    store = adopted()
+    contents = ["hello 数据", "", "output"]
+    expected = ["odd", *contents] if bad <= 0 else [*contents, "odd"]
+    listed = items(store.list_messages("s1"))
+    assert [message.content for message in listed] == expected
+    assert [message.id for message in listed] == ([1, 2, 3, 4] if bad <= 0 else [1, 2, 3, 5])
+    assert [r.message.content for r in items(store.search_messages(MessageQuery("odd")))] == ["odd"]
+    assert store.append_message("s1", Draft("user", "x")).id == 6
+    assert store.write_memory_entry(EntryDraft("_global", "x")).id == (4 if bad <= 0 else 3)
+    (found,) = items(store.search_memory(MemoryQuery("odd", ("_global",))))
+    assert store.update_memory_entry(found.id, MemoryChange("even")).content == "even"
+
+
+def test_a_greatest_id_whose_row_was_deleted_leaves_ids_for_new_rows(original, adopted):
+    fill(original)
+    original(
+        "INSERT INTO messages (id, session_id, role, content, created_at) "
+        "VALUES (9223372036854775807, 's1', 'user', 'x', 1)"
+    )
+    original("DELETE FROM messages WHERE content = 'x'")
+    assert adopted().append_message("s1", Draft("user", "x")).id == 5
+
+
+def test_session_ids_that_differ_only_in_bytes_that_are_no_text_stay_apart(
+    original, adopted, items
+):
+    names = (b"a\xff", b"a\xfe", "a\ufffd".encode(), b"a\xfd")
+    for name in names[:3]:
+        original("INSERT INTO sessions VALUES (CAST(? AS TEXT), ?, 1, 1)", (name, name.hex()))
+    for name in names:
+        original(
+            "INSERT INTO messages (session_id, role, content, created_at) "
+            "VALUES (CAST(? AS TEXT), 'user', ?, 1)",
+            (name, name.hex()),
+        )
+    store = adopted()
+    found = {
+        session.id: (session.title, [m.content for m in items(store.list_messages(session.id))])
+        for session in items(store.list_sessions("all"))
+    }
+    assert found == {
+        "a\ufffd": ("61efbfbd", ["61efbfbd"]),
+        "a\ufffd.2": ("61ff", ["61ff"]),
+        "a\ufffd.3": ("61fe", ["61fe"]),
+        "a\ufffd.4": ("", ["61fd"]),
+    }
+
+
+def test_a_title_over_the_limit_is_cut_so_that_lists_can_be_received(original, adopted):
+    original("INSERT INTO sessions VALUES ('s', ?, 1, 1)", ("é" * 600_000,))
+    assert adopted().get_session("s").title == "é" * 524_288
+
+
 def test_an_orphan_gets_a_session_so_that_nothing_is_lost(original, adopted, items):
     fill(original)
     original(
@@ -300,12 +363,27 @@ def test_a_failure_on_the_way_leaves_the_original(original, path, monkeypatch):
         raise apsw.FullError("no room")
 
     monkeypatch.setattr("flue_grpc.store.adoption._copy_memory", fail)
-    with pytest.raises(UnusableDatabaseError, match="the disk is full"):
-        Store.open(path)
+    for _ in range(3):
+        with pytest.raises(UnusableDatabaseError, match="the disk is full"):
+            Store.open(path)
     connection = apsw.Connection(str(path))
     assert connection.execute(before).fetchall() == rows
     assert opening.inspect(path, DEFAULT_SETTINGS).kind == "original"
     connection.close()
+    # No start leaves one more copy of everything.
+    assert sorted(entry.name for entry in path.parent.iterdir()) == ["lock", "store.db"]
+
+
+def test_a_failure_after_an_adoption_keeps_the_copy(original, path, monkeypatch):
+    fill(original)
+
+    def fail(*_):
+        raise apsw.FullError("no room")
+
+    monkeypatch.setattr("flue_grpc.store.opening._complete_indexes", fail)
+    with pytest.raises(UnusableDatabaseError, match="the disk is full"):
+        Store.open(path)
+    assert path.with_name("store.db.before-flue-grpc").exists()
 
 
 def test_a_transaction_that_a_crash_cut_off_is_undone_first(original, path, items):
