@@ -58,7 +58,7 @@ def measure(scale: Scale) -> Iterator[Figure]:
             ("SQL alone", "ms CPU", lambda: _sql(file)),
         )
         yield compare(Goal("P14", "the server's CPU of the same list"), ours, sql)
-    yield _against_batches_of_one(scale, home, count)
+    yield from _against_batches_of_one(scale, home, count)
     with tempfile.TemporaryDirectory(dir=scale.work) as directory:
         file = Path(directory) / "store.db"
         with closing(Store.open(file)) as store:
@@ -75,17 +75,21 @@ def measure(scale: Scale) -> Iterator[Figure]:
     yield compare(Goal("P14", "rows to the bytes of responses", "at most", 3.0), ours, sql)
 
 
-def _against_batches_of_one(scale: Scale, home: Path, count: int) -> Figure:
+def _against_batches_of_one(scale: Scale, home: Path, count: int) -> Iterator[Figure]:
+    """Yield the ratio by the clock, and by CPU, which other work on the machine changes less."""
     script = str(Path(__file__).with_name("batches_of_one.py"))
     with product(home) as served, product(home, program=(script,)) as single:
         for one in (served, single):
             stores.fill(one, "s", count, 500)
-        ours, ones = interleave(
+        ours, ones, ours_cpu, ones_cpu = interleave(
             scale.rounds,
+            ("in batches", "msg/s", lambda: count / seconds(lambda: _list(served.store))),
+            ("one per response", "msg/s", lambda: count / seconds(lambda: _list(single.store))),
             ("in batches", "msg/s of CPU", lambda: count / _both_cpu(served)),
             ("one per response", "msg/s of CPU", lambda: count / _both_cpu(single)),
         )
-    return compare(Goal("P14", f"ListMessages of {count}", "at least", 20.0), ours, ones)
+    yield compare(Goal("P14", f"ListMessages of {count}, wall"), ours, ones)
+    yield compare(Goal("P14", f"ListMessages of {count}", "at least", 20.0), ours_cpu, ones_cpu)
 
 
 def _both_cpu(served: Product) -> float:
