@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from flue_grpc import limits
-from flue_grpc.errors import BadBatchError, BadRoleError, MessageNotFoundError, ValueTooLargeError
+from flue_grpc.errors import (
+    BadBatchError,
+    BadRoleError,
+    MessageNotFoundError,
+    SessionNotFoundError,
+    ValueTooLargeError,
+)
 from flue_grpc.listing import Cursor, Placed
 from flue_grpc.store import message_rows, message_size, sessions
 from flue_grpc.store.connections import first_row
@@ -147,7 +153,9 @@ def located(connection: apsw.Connection, session_id: str, place: MessageCursor) 
     Raises SessionNotFoundError when that session is not there any more.
     """
     row = first_row(connection, "SELECT created_at FROM sessions WHERE id = ?", (session_id,))
-    if row is None or place.created_at not in (None, row[0]):
+    if place.created_at is not None and (row is None or row[0] != place.created_at):
+        raise SessionNotFoundError("the session was deleted", {"session_id": session_id})
+    if row is None:
         raise sessions.not_found(session_id)
     return MessageCursor(place.id, row[0])
 

@@ -13,6 +13,9 @@ from flue.store.v1 import store_pb2
 from flue_grpc.errors import BadPageTokenError
 from flue_grpc.listing import Cursor
 from flue_grpc.rpc.page_token import PageTokens
+from flue_grpc.store.messages import MessageCursor
+from flue_grpc.store.ranked import SearchCursor
+from flue_grpc.store.sessions import SessionCursor
 
 URL_SAFE = set(string.ascii_letters + string.digits + "-_")
 
@@ -162,3 +165,19 @@ def test_the_request_is_left_as_it_is():
     assert request == store_pb2.ListMessagesRequest(
         session_id="s", limit=3, follow=True, page_token="t"
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "earlier"),
+    [
+        (MessageCursor, (7,)),
+        (SearchCursor, (100, 3, 7)),
+        (SessionCursor, (20, 10, "s")),
+    ],
+)
+def test_the_shorter_cursors_of_earlier_versions_are_read(kind, earlier):
+    tokens = PageTokens(REQUEST)
+    payload = msgspec.msgpack.encode(earlier)
+    raw = b"\x01" + tokens._checksum(kind, payload) + payload
+    token = base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+    assert tokens.decode(token, kind) == kind(*earlier)
