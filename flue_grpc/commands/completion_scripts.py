@@ -10,17 +10,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 NAME: Final = "flue-grpc"
+_LISTS: Final = {"id": "ids", "transcript": "ids", "session": "store-ids"}
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What may follow a command: its verbs, its flags, and the values of some flags."""
+    """What may follow a command: its verbs, its flags, and the values of some flags.
+
+    ``lists`` names, by flag, what ``completion`` is asked for its values; "" is the
+    flag of a word without one, here and in ``choices``.
+    """
 
     help: str
     verbs: tuple[str, ...]
     flags: tuple[str, ...]
     choices: Mapping[str, tuple[str, ...]]
-    takes_id: bool
+    lists: Mapping[str, str]
 
 
 def words_of(parser: argparse.ArgumentParser) -> Mapping[str, Words]:
@@ -52,6 +57,7 @@ def _words(parser: argparse.ArgumentParser, verbs: tuple[str, ...], text: str) -
         action
         for action in parser._actions  # noqa: SLF001 - argparse tells its actions in no other way
         if not isinstance(action, argparse._SubParsersAction)  # noqa: SLF001 - as above
+        and action.help != argparse.SUPPRESS
     ]
     choices = {
         flag: tuple(map(str, action.choices))
@@ -64,12 +70,13 @@ def _words(parser: argparse.ArgumentParser, verbs: tuple[str, ...], text: str) -
         verbs=verbs,
         flags=tuple(flag for action in actions for flag in action.option_strings),
         choices=choices,
-        takes_id=any(_names_session(action) for action in actions),
+        lists={
+            flag: _LISTS[action.dest]
+            for action in actions
+            if action.dest in _LISTS and action.type is None
+            for flag in (action.option_strings or [""])
+        },
     )
-
-
-def _names_session(action: argparse.Action) -> bool:
-    return (action.dest == "id" and action.type is None) or action.dest == "transcript"
 
 
 def _bash(words: Mapping[str, Words]) -> str:
@@ -81,16 +88,18 @@ def _bash(words: Mapping[str, Words]) -> str:
             for flag, values in known.choices.items()
             if flag
         ]
-        cases.append(f"{_bash_ids(known)}      ;;\n")
+        cases += [_bash_list(flag, name) for flag, name in known.lists.items()]
+        cases.append("      ;;\n")
     return _BASH.replace("@CASES@", "".join(cases).rstrip("\n")).replace(
         "@COMMANDS@", "|".join(_quoted(path) for path in words if path)
     )
 
 
-def _bash_ids(known: Words) -> str:
-    if not known.takes_id:
-        return ""
-    return f'      [[ $current != -* ]] && words+=" $({NAME} completion ids | cut -f1)"\n'
+def _bash_list(flag: str, name: str) -> str:
+    listed = f"$({NAME} completion {name} | cut -f1)"
+    if flag:
+        return f'      [[ $previous == {flag} ]] && words="{listed}"\n'
+    return f'      [[ $current != -* ]] && words+=" {listed}"\n'
 
 
 def _after(known: Words) -> str:
@@ -114,8 +123,8 @@ def _fish(words: Mapping[str, Words]) -> str:
         ]
         lines += [f"{condition} -a {_quoted(value)}\n" for value in known.choices.get("", ())]
         lines += [_fish_flag(condition, flag, known) for flag in known.flags]
-        if known.takes_id:
-            lines.append(f"{condition} -a '({NAME} completion ids)'\n")
+        if "" in known.lists:
+            lines.append(f"{condition} -a '({NAME} completion {known.lists['']})'\n")
     return "".join(lines)
 
 
@@ -131,8 +140,10 @@ def _fish_condition(path: str, words: Mapping[str, Words]) -> str:
 
 def _fish_flag(condition: str, flag: str, known: Words) -> str:
     option = f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}"
-    values = known.choices.get(flag)
-    more = f" -x -a {_quoted(' '.join(values))}" if values else ""
+    values = " ".join(known.choices.get(flag, ()))
+    if flag in known.lists:
+        values = f"({NAME} completion {known.lists[flag]})"
+    more = f" -x -a {_quoted(values)}" if values else ""
     return f"{condition} {option}{more}\n"
 
 

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from flue.agentindex.v1 import agent_index_pb2 as pb
 from flue_grpc.client import connect
+from flue_grpc.commands import completion
 
 CODEX = "019f1f1f-0000-7000-8000-00000000000a"
 CLAUDE = "5f0c2d9e-0000-4000-8000-000000000001"
@@ -37,6 +39,8 @@ def server(base, home, serving):
     with serving(f"unix:{path}"), connect(f"unix:{path}") as client:
         while len(list(client.agentindex.snapshot())) < 3:
             pass
+        for name in ("ses_1", "ses_2"):
+            client.store.create_session(name, "a title")
         yield client
 
 
@@ -74,6 +78,11 @@ LINES = [
     ("flue-grpc completion f", ["fish"]),
     ("flue-grpc show 019f", [CODEX]),
     ("flue-grpc export --transcript 5f0c", [CLAUDE]),
+    ("flue-grpc export --session s", ["ses_1", "ses_2"]),
+    ("flue-grpc export --se", ["--server", "--session"]),
+    ("flue-grpc export 5f0c", []),
+    ("flue-grpc token list --page", []),
+    ("flue-grpc config --page-m", ["--page-max", "--page-message-text-bytes"]),
     ("flue-grpc sessions 019f", []),
 ]
 
@@ -106,3 +115,10 @@ def test_zsh_takes_the_script_in(environment, base):
     )
     completes, known = answer([shell("zsh"), "-fc", script], {**environment, "ZDOTDIR": str(base)})
     assert (completes.split()[-1], known) == ("_flue_grpc", "_flue_grpc: function")
+
+
+@pytest.mark.parametrize("name", ["$(touch owned)", "`touch owned`", "a;b", "a b", "a'b", ""])
+def test_an_id_that_a_shell_would_run_is_not_offered(capsys, name):
+    """An id is what a transcript says; nobody who presses Tab wants that to run."""
+    completion._print_sessions([pb.Summary(id=name, title="x"), pb.Summary(id="a-b_c.1:2")])
+    assert capsys.readouterr().out == "a-b_c.1:2\t\n"
