@@ -63,7 +63,8 @@ class Lookup:
     def session(self, tool: str, session_id: str) -> Session:
         """Return an indexed session. Raises UnknownToolError, TranscriptNotFoundError."""
         if tool not in self._adapters:
-            raise UnknownToolError("no adapter has this tool", "tool", {"tool": tool})
+            known = ", ".join(sorted(self._adapters))
+            raise UnknownToolError(f"the tools are {known}", "tool", {"tool": tool})
         session = self._catalog.get((tool, session_id))
         if session is None:
             raise self._not_found()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import signal
 import sys
 import threading
@@ -14,7 +13,6 @@ from flue_grpc.commands.options import add_settings, configuration_of
 from flue_grpc.errors import AlreadyRunningError
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from types import FrameType
 
     from flue_grpc.listeners import Address
@@ -29,7 +27,6 @@ examples:
   flue-grpc serve --listen 127.0.0.1:7443  on TCP, for whoever has a token
   flue-grpc serve --home /srv/agent --data-dir /srv/flue
 """
-_EXAMPLE: Final = "flue.agentindex.v1.AgentIndex/Snapshot"
 
 
 def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -103,46 +100,14 @@ def _only_wake(number: int, frame: FrameType | None) -> None:
 
 
 def _say(addresses: tuple[Address, ...], settings: Settings) -> None:
-    """Print where to connect, and lines to paste where nothing but the address is needed."""
+    """Print where to connect, and lines to paste."""
     for address in addresses:
         print(f"flue-grpc listens on {address}")
-    for line in _lines_to_paste(addresses[0], settings):
+    from flue_grpc.commands.paste import lines_to_paste
+
+    for line in lines_to_paste(addresses[0], settings):
         print(f"  {line}")
     sys.stdout.flush()
-
-
-def _lines_to_paste(address: Address, settings: Settings) -> tuple[str, ...]:
-    from flue_grpc.listeners import UnixAddress
-
-    if isinstance(address, UnixAddress) or settings.insecure_plaintext_tcp:
-        return example_lines(address)
-    if settings.tls_cert is not None:
-        return ()
-    return example_lines(address, settings.token_path)
-
-
-def example_lines(address: Address, tokens: Path | None = None) -> tuple[str, str]:
-    """Write the command lines that list the sessions, with grpcurl and with buf.
-
-    ``tokens`` is the file whose first token they send.
-    """
-    from flue_grpc.listeners import UnixAddress
-
-    curl = "buf curl --protocol grpc --http2-prior-knowledge"
-    if isinstance(address, UnixAddress):
-        path = shlex.quote(str(address.path))
-        return (
-            f"grpcurl -plaintext -unix {path} {_EXAMPLE}",
-            f"{curl} --unix-socket {path} http://localhost/{_EXAMPLE}",
-        )
-    if tokens is None:
-        return (f"grpcurl -plaintext {address} {_EXAMPLE}", f"{curl} http://{address}/{_EXAMPLE}")
-    first = f"awk '!/^#/{{print $2; exit}}' {shlex.quote(str(tokens))}"
-    header = f'-H "authorization: Bearer $({first})"'
-    return (
-        f"grpcurl -plaintext {header} {address} {_EXAMPLE}",
-        f"{curl} --reflect-header '*' {header} http://{address}/{_EXAMPLE}",
-    )
 
 
 def _show_first_sweep(server: Server, stopping: threading.Event) -> None:

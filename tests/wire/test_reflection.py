@@ -13,11 +13,13 @@ from grpc_reflection.v1alpha import reflection_pb2
 from flue.agentindex.v1 import agent_index_pb2
 from flue.store.v1 import store_pb2
 from flue_grpc import limits
-from flue_grpc.commands.serve import example_lines
+from flue_grpc.commands.paste import lines_to_paste
+from flue_grpc.config import load
 from flue_grpc.rpc.reflection import NAMES
 from tests import tools
 from tests.wire import homes
 
+SETTINGS = load({}, {"HOME": "/nowhere"}).settings
 SERVICES = [
     "flue.agentindex.v1.AgentIndex",
     "flue.store.v1.Store",
@@ -89,7 +91,7 @@ def test_every_method_of_the_contract_is_served(flue, module_and_service):
 def test_the_line_for_buf_that_the_server_prints_works(flue):
     homes.write_session(flue.home, 0)
     flue.swept()
-    _, line = example_lines(flue.server.addresses[0])
+    _, line = lines_to_paste(flue.server.addresses[0], SETTINGS)
     shown = subprocess.run(
         line.replace("buf ", f"{tools.packaged('buf')} ", 1),
         shell=True,
@@ -105,7 +107,7 @@ def test_the_line_for_buf_that_the_server_prints_works(flue):
 def test_the_line_for_grpcurl_that_the_server_prints_works(flue):
     homes.write_session(flue.home, 0)
     flue.swept()
-    line, _ = example_lines(flue.server.addresses[0])
+    line, _ = lines_to_paste(flue.server.addresses[0], SETTINGS)
     shown = subprocess.run(
         line.replace("grpcurl ", f"{tools.grpcurl()} ", 1),
         shell=True,
