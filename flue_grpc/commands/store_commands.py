@@ -169,7 +169,7 @@ def _lines(source: _Source) -> Iterator[bytes]:
         while line := source.file.readline(limits.IMPORT_LINE_BYTES):
             done += len(line)
             if source.size:
-                progress(0, source.size)
+                progress(done, source.size)
             yield line
 
 
