@@ -56,7 +56,8 @@ def pieces(text: str) -> Iterator[Piece]:
 @cache
 def _bound() -> re.Pattern[str]:
     """Match up to a letter that leads, which is a group then, or up to the end of a word."""
-    marks = f"[{scripts.marks()[0]}]{{0,{limits.MARKS_IN_A_ROW}}}"
+    # A mark of a split script begins a run, and a barrier may follow it.
+    marks = f"[{scripts.marks()[1]}]{{0,{limits.MARKS_IN_A_ROW}}}"
     return re.compile(
         f"(?P<alone>[{_ALONE}])|[{_VOWEL}{_FINAL}](?P<vowel>[{_VOWEL}])"
         f"|[{_FINAL}](?P<final>[{_FINAL}])|{_SPACED}{marks}(?={_NO_WORD})"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from flue_grpc import limits
@@ -36,6 +36,7 @@ def small(monkeypatch):
 @pytest.mark.usefixtures("small")
 def test_pieces_have_the_tokens_of_the_whole_text():
     @given(ANY)
+    @example("111\u0e34_\u0e01")
     @settings(max_examples=300, deadline=None)
     def holds(text):
         forms = list(index_forms(text))
