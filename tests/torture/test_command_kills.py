@@ -15,7 +15,7 @@ from flue_grpc.store.checking import check
 from flue_grpc.store.store import Store
 from flue_grpc.store.values import Draft, StoreSettings
 from tests.torture.victim import until
-from tests.unit.store.test_adoption import SEARCH, TABLES
+from tests.unit.store.originals import SEARCH, TABLES
 
 MESSAGES = 1500
 

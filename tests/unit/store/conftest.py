@@ -6,6 +6,9 @@ import pytest
 from flue_grpc.store.store import Store
 from flue_grpc.store.values import Draft
 
+from .originals import SEARCH, TABLES
+from .transfers import fill
+
 
 @pytest.fixture
 def path(tmp_path):
@@ -58,3 +61,42 @@ def items():
         return [placed.item for placed in listing]
 
     return drain
+
+
+@pytest.fixture
+def original(path):
+    """Write an original database; give a function that executes more SQL on it."""
+    path.parent.mkdir(mode=0o700)
+
+    def execute(sql, bindings=()):
+        connection = apsw.Connection(str(path))
+        connection.execute(sql, bindings)
+        connection.close()
+
+    execute(TABLES + SEARCH)
+    return execute
+
+
+@pytest.fixture
+def adopted(path, original):
+    """Open the original database after it was filled."""
+    opened = []
+
+    def adopt():
+        opened.append(Store.open(path))
+        return opened[0]
+
+    yield adopt
+    for store in opened:
+        store.close()
+
+
+@pytest.fixture
+def filled(store):
+    fill(store)
+    return store
+
+
+@pytest.fixture
+def target(tmp_path):
+    return tmp_path / "target" / "store.db"
