@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # Letters of split scripts that are a token alone and compose with nothing before them.
 _ALONE: Final = (
-    "\u0e01-\u0e30\u0e81\u0e82\u0ea1-\u0ea3\u0f40-\u0f47\u1000-\u1021\u1100-\u1112\u1780-\u17a2"
+    "\u0e01-\u0e30\u0e81\u0e82\u0ea1-\u0ea3\u0f40-\u0f42\u0f44-\u0f47\u1000-\u1021\u1100-\u1112\u1780-\u17a2"
     "\u3041-\u3096\u30a1-\u30fa\u3105-\u312c\u3400-\u4db5\u4e00-\u9fa5\uac00-\ud7a3\uff66-\uff6f"
     "\uff71-\uff9d\U00020000-\U0002a6d6"
 )

@@ -144,5 +144,5 @@ def test_the_log_tells_of_a_shortage_without_naming_a_file(
     home.claude(0, claude_prompt("other"))
     shortage = Shortage(monkeypatch, home.path, number, "open", "scandir")
     _tried(index, shortage)
-    assert "a sweep failed" in caplog.text
+    wait_until(lambda: "a sweep failed" in caplog.text)  # told once the sweep is over
     assert str(home.path) not in caplog.text

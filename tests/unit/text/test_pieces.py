@@ -37,6 +37,7 @@ def small(monkeypatch):
 def test_pieces_have_the_tokens_of_the_whole_text():
     @given(ANY)
     @example("111\u0e34_\u0e01")
+    @example("\u0e6c\u207e\u0f43")
     @settings(max_examples=300, deadline=None)
     def holds(text):
         forms = list(index_forms(text))
@@ -45,6 +46,12 @@ def test_pieces_have_the_tokens_of_the_whole_text():
         assert "".join(p.text[: -1 if p.is_led else None] for p in pieces(text)) == text
 
     holds()
+
+
+def test_each_letter_that_leads_is_a_token_alone():
+    letters = re.findall(f"[{pieces_module._ALONE}]", "".join(map(chr, range(0x30000))))
+    assert len(letters) > 70_000
+    assert [c for c in letters if len(tokens(_form(c))) != 1] == []
 
 
 @pytest.mark.usefixtures("small")
