@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import sqlite3
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from flue_grpc.doctor import places
 from flue_grpc.doctor.findings import Finding, Level, in_bytes
 from flue_grpc.services import index_settings
 from flue_grpc.store.store import Store
+from tests.waiting import wait_until
 
 
 class Usage(NamedTuple):
@@ -108,7 +110,22 @@ def test_an_index_tells_its_size(configuration, environment):
     AgentIndex.open(index_settings(configuration, environment)).close()
     directory, index = places.index(configuration, environment)
     assert (directory.level, index.level) == (Level.OK, Level.OK)
-    assert ": 0 transcripts, " in index.text
+    assert ": 0 transcripts in 0 files, " in index.text
+
+
+def test_an_index_is_counted_as_the_metrics_do(configuration, environment):
+    """A file that is no transcript after all is known to the index, and no session."""
+    folder = configuration.settings.home / ".claude" / "projects" / "-srv"
+    folder.mkdir(parents=True)
+    message = {"role": "user", "content": "hello"}
+    line = json.dumps({"type": "user", "cwd": "/srv", "sessionId": "a", "message": message})
+    for name, text in (("a", line), ("b", "rubbish")):
+        (folder / f"{name}.jsonl").write_text(f"{text}\n")
+    with AgentIndex.open(index_settings(configuration, environment)) as index:
+        wait_until(lambda: index.transcripts and not index.building)
+        count = index.transcripts
+    assert count == 1
+    assert ": 1 transcript in 2 files, " in list(places.index(configuration, environment))[-1].text
 
 
 def test_a_damaged_index_is_no_problem_because_it_is_made_anew(configuration, environment):

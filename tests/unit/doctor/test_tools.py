@@ -26,9 +26,7 @@ def examine(tmp_path, env=None):
 
 def test_transcripts_are_counted_per_root(tmp_path, folder):
     found = examine(tmp_path)
-    assert found[0] == Finding(
-        "claude", Level.OK, f"{tmp_path}/.claude/projects: 1 transcripts, 2 KiB"
-    )
+    assert found[0] == Finding("claude", Level.OK, f"{tmp_path}/.claude/projects: 1 file, 2 KiB")
     assert {finding.level for finding in found[1:]} == {Level.NOTE}
     assert {finding.subject for finding in found} == {"claude", "codex", "pi"}
 
@@ -45,7 +43,7 @@ def test_unreadable_transcripts_and_roots_are_problems(tmp_path, folder, monkeyp
     monkeypatch.setattr(os, "access", lambda p, m: not str(p).endswith(NAME) and access(p, m))
     found = examine(tmp_path)[0]
     assert found.level is Level.PROBLEM
-    assert found.text.endswith(": 1 of 1 transcripts cannot be read")
+    assert found.text.endswith(": 1 of 1 file cannot be read")
     assert found.advice.endswith(str(folder / NAME))
     monkeypatch.setattr(os, "access", lambda _p, _m: False)
     found = examine(tmp_path)[0]
