@@ -116,9 +116,11 @@ def test_serve_announces_itself(base, home, data, capfd):
         [sys.executable, "-m", "flue_grpc", "serve", *data, *listen],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     ) as process:  # fmt: skip
-        assert process.stdout.readline() == f"flue-grpc listens on unix:{base}/elsewhere\n"
-        assert main(["memory", "add", "to the server", "--scope", "x", *data]) == 0
-        process.terminate()
+        try:
+            assert process.stdout.readline() == f"flue-grpc listens on unix:{base}/elsewhere\n"
+            assert main(["memory", "add", "to the server", "--scope", "x", *data]) == 0
+        finally:
+            process.terminate()
         assert process.wait(timeout=60) == 0
     capfd.readouterr()
     assert main(["memory", "list", "--scope", "x", *data]) == 0

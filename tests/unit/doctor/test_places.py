@@ -114,13 +114,16 @@ def test_an_index_tells_its_size(configuration, environment):
 
 
 def test_an_index_is_counted_as_the_metrics_do(configuration, environment):
-    """A file that is no transcript after all is known to the index, and no session."""
-    folder = configuration.settings.home / ".claude" / "projects" / "-srv"
+    """Of two files with one id only one is a session."""
+    folder = configuration.settings.home / ".pi" / "agent" / "sessions" / "--srv--"
     folder.mkdir(parents=True)
-    message = {"role": "user", "content": "hello"}
-    line = json.dumps({"type": "user", "cwd": "/srv", "sessionId": "a", "message": message})
-    for name, text in (("a", line), ("b", "rubbish")):
-        (folder / f"{name}.jsonl").write_text(f"{text}\n")
+    lines = (
+        {"type": "session", "version": 3, "id": "same", "cwd": "/srv"},
+        {"type": "message", "id": "1", "message": {"role": "user", "content": "hello"}},
+    )
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    for day in (1, 2):
+        (folder / f"2026-01-0{day}T00-00-00-000Z_same.jsonl").write_text(text)
     with AgentIndex.open(index_settings(configuration, environment)) as index:
         wait_until(lambda: index.transcripts and not index.building)
         count = index.transcripts
