@@ -64,7 +64,12 @@ def create_private_file(path: Path) -> int:
     Raises FileExistsError when the name is taken, by a dangling symlink too.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
-    os.fchmod(descriptor, FILE_MODE)
+    try:
+        os.fchmod(descriptor, FILE_MODE)
+    except BaseException:
+        os.close(descriptor)
+        path.unlink()
+        raise
     return descriptor
 
 
@@ -205,7 +210,7 @@ def _lock(path: Path) -> int:
             _flock_regular(descriptor)
             if _is_file_at(descriptor, path):
                 return descriptor
-        except OSError:
+        except BaseException:
             os.close(descriptor)
             raise
         os.close(descriptor)

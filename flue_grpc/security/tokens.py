@@ -14,6 +14,7 @@ import os
 import re
 import secrets
 import stat
+import threading
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -21,14 +22,12 @@ import msgspec
 from flue_grpc.errors import ConfigError
 from flue_grpc.limits import TOKEN_BYTES, TOKEN_FILE_BYTES, TOKEN_MIN_CHARACTERS
 from flue_grpc.private_files import create_private_file, make_private_directory
-from flue_grpc.security.file_signature import file_signature
+from flue_grpc.security.file_signature import FileSignature, file_signature
 from flue_grpc.security.roles import Principal, Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-    from flue_grpc.security.file_signature import FileSignature
 
 # RFC 6750 b64token; names stay clear of spaces and control characters.
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
@@ -118,63 +117,94 @@ def format_line(role: Role, token: str, name: str) -> str:
 
 
 def read_token_file(path: Path) -> TokenSet:
-    """Read the tokens of ``path``.
+    """Read the tokens of ``path``; raises ConfigError as ``read_token_text`` does."""
+    return parse(read_token_text(path))
+
+
+def read_token_text(path: Path) -> str:
+    """Read what ``path`` holds.
 
     Raises ConfigError when it is missing, no regular file, larger than
     TOKEN_FILE_BYTES, open to others, or not text.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        data = _read(path)
     except OSError as error:
         raise ConfigError(f"cannot read the token file {path}: {error.strerror}") from error
-    with os.fdopen(descriptor, "rb") as file:
-        _refuse_unsafe(path, os.fstat(descriptor))
-        data = file.read(TOKEN_FILE_BYTES + 1)
     if len(data) > TOKEN_FILE_BYTES:
         raise ConfigError(f"the token file {path} is larger than {TOKEN_FILE_BYTES} bytes")
     try:
-        return parse(data.decode("ascii"))
+        return data.decode("ascii")
     except UnicodeDecodeError as error:
         raise ConfigError(f"the token file {path} is not plain ASCII text") from error
+
+
+class _Reading(msgspec.Struct, frozen=True):
+    """What was there at the last look; ``tokens`` is None when it could not be used."""
+
+    signature: FileSignature | None
+    tokens: TokenSet | None
 
 
 class TokenFile:
     """The tokens of a file that may change at any time; safe from any thread.
 
     ``on_problem`` is told, in words without a token or a path, when the file
-    cannot be used or has lines that cannot be.
+    cannot be used or has lines that cannot be, once for each change.
     """
 
     def __init__(self, path: Path, on_problem: Callable[[str], None]) -> None:
         """Read the file once; raises ConfigError when it cannot be used or is empty."""
         self._path = path
         self._on_problem = on_problem
-        self._signature = file_signature(path)
-        self._tokens = read_token_file(path)
-        if not self._tokens.tokens:
+        self._lock = threading.Lock()
+        signature = file_signature(path)
+        tokens = read_token_file(path)
+        if not tokens.tokens:
             raise ConfigError(f"the token file {path} has no token: add a line `full TOKEN NAME`")
-        self._report_bad_lines()
+        self._last = _Reading(signature, tokens)
+        self._report_bad_lines(tokens)
 
     def identify(self, presented: str) -> Principal | None:
         """Find whose token this is by the file as it is now."""
+        return self._current().identify(presented)
+
+    def _current(self) -> TokenSet:
+        last = self._last
+        if last.tokens is not None and last.signature == file_signature(self._path):
+            return last.tokens
+        with self._lock:
+            return self._read_again(self._last) or NO_TOKENS
+
+    def _read_again(self, before: _Reading) -> TokenSet | None:
+        """Read the file; one that could not be used is tried at each call, but told of once."""
         signature = file_signature(self._path)
-        if signature != self._signature:
-            self._read_again(signature)
-        return self._tokens.identify(presented)
-
-    def _read_again(self, signature: FileSignature | None) -> None:
         try:
-            self._tokens = read_token_file(self._path)
+            tokens = read_token_file(self._path)
         except ConfigError:
-            self._tokens = NO_TOKENS
-            self._on_problem("the token file cannot be used any more: every token is refused")
-        # Set after the tokens: a second thread may read them again, never old ones.
-        self._signature = signature
-        self._report_bad_lines()
+            self._last = _Reading(signature, None)
+            if before.tokens is not None or before.signature != signature:
+                self._on_problem("the token file cannot be used any more: every token is refused")
+            return None
+        self._last = _Reading(signature, tokens)
+        if before.signature != signature:
+            self._report_bad_lines(tokens)
+        return tokens
 
-    def _report_bad_lines(self) -> None:
-        for number in self._tokens.bad_lines:
+    def _report_bad_lines(self, tokens: TokenSet) -> None:
+        for number in tokens.bad_lines:
             self._on_problem(f"line {number} of the token file is not ROLE TOKEN NAME")
+
+
+def _read(path: Path) -> bytes:
+    """Read one byte more than is allowed at most; what is no regular file is never waited for."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        _refuse_unsafe(path, os.fstat(descriptor))
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(TOKEN_FILE_BYTES + 1)
+    finally:
+        os.close(descriptor)
 
 
 def _digest(token: str) -> bytes:

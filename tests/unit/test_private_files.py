@@ -56,6 +56,26 @@ def test_a_directory_of_another_user_is_refused(tmp_path, monkeypatch):
         private_files.refuse_unsafe_directory(tmp_path, status)
 
 
+def test_a_file_that_cannot_be_made_private_leaves_no_file_and_no_descriptor(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "fchmod", fail)
+    before = next_descriptor()
+    for make in (private_files.create_private_file, private_files.OwnerLock):
+        with pytest.raises((OSError, ConfigError)):
+            make(tmp_path / make.__name__)
+    assert next_descriptor() == before
+    assert not (tmp_path / "create_private_file").exists()
+
+
+def next_descriptor():
+    """The lowest number that is free: each descriptor that leaks takes it."""
+    descriptor = os.open(os.devnull, os.O_RDONLY)
+    os.close(descriptor)
+    return descriptor
+
+
 @pytest.mark.parametrize("below", ["file", "file/below"])
 def test_a_file_where_a_directory_should_be_is_refused(tmp_path, below):
     (tmp_path / "file").write_text("x")

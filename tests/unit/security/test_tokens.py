@@ -5,6 +5,7 @@ import hmac
 import inspect
 import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,13 @@ def problems():
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "tokens"
+
+
+def next_descriptor():
+    """The lowest number that is free: each descriptor that leaks takes it."""
+    descriptor = os.open(os.devnull, os.O_RDONLY)
+    os.close(descriptor)
+    return descriptor
 
 
 def write(path, *lines, mode=0o600):
@@ -151,7 +159,10 @@ def test_an_unchanged_file_is_not_read_again(path, problems, monkeypatch):
     assert file.identify(FULL) == Principal("agent", Role.FULL)
 
 
-@pytest.mark.parametrize("spoil", ["unlink", "open to others", "not ASCII", "too large", "fifo"])
+SPOILS = ["unlink", "open to others", "not ASCII", "too large", "fifo", "directory"]
+
+
+@pytest.mark.parametrize("spoil", SPOILS)
 def test_a_file_that_cannot_be_used_any_more_refuses_every_token(path, problems, spoil):
     write(path, f"full {FULL} agent")
     file = TokenFile(path, problems)
@@ -163,14 +174,52 @@ def test_a_file_that_cannot_be_used_any_more_refuses_every_token(path, problems,
         write(path, f"full {FULL} agent", "é")
     elif spoil == "too large":
         write(path, f"full {FULL} agent", "#" * TOKEN_FILE_BYTES)
-    else:
+    elif spoil == "fifo":
         path.unlink()
         os.mkfifo(path, 0o600)
-    assert (file.identify(FULL), file.identify(FULL)) == (None, None)
+    else:
+        path.unlink()
+        path.mkdir(0o700)
+    before = next_descriptor()
+    assert [file.identify(FULL) for _ in range(20)] == [None] * 20
+    assert next_descriptor() == before
     assert problems == ["the token file cannot be used any more: every token is refused"]
-    path.unlink(missing_ok=True)
+    path.rmdir() if spoil == "directory" else path.unlink(missing_ok=True)
     write(path, f"full {FULL} agent")
     assert file.identify(FULL) == Principal("agent", Role.FULL)
+
+
+def test_a_file_that_could_not_be_opened_for_a_moment_is_tried_again(path, problems, monkeypatch):
+    write(path, f"full {FULL} agent")
+    file = TokenFile(path, problems)
+    write(path, f"full {FULL} agent", "# changed")
+
+    def fail(*_):
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", fail)
+        assert (file.identify(FULL), file.identify(FULL)) == (None, None)
+    assert file.identify(FULL) == Principal("agent", Role.FULL)
+    assert problems == ["the token file cannot be used any more: every token is refused"]
+
+
+def test_many_calls_at_once_tell_of_a_change_once(path, problems):
+    write(path, f"full {FULL} agent")
+    file = TokenFile(path, problems)
+    path.unlink()
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(file.identify, [FULL] * 200)) == {None}
+    assert len(problems) == 1
+
+
+def test_a_directory_in_its_place_is_told_at_the_start_and_leaks_nothing(path, problems):
+    path.mkdir(0o700)
+    before = next_descriptor()
+    for _ in range(3):
+        with pytest.raises(ConfigError, match=f"the token file {path} is not a regular file"):
+            TokenFile(path, problems)
+    assert next_descriptor() == before
 
 
 @pytest.mark.parametrize("mode", [0o604, 0o620, 0o644, 0o666, 0o601])
