@@ -41,7 +41,7 @@ class AgentIndexClient:
     """Transcripts of the coding agents, read-only.
 
     In lists, ``limit`` is how many items are wanted over as many calls as that
-    takes, None for all; ``page_token`` goes on from an earlier response. Every
+    takes, None or 0 for all; ``page_token`` goes on from an earlier response. Every
     method raises CallError.
     """
 

@@ -26,7 +26,13 @@ Response_contra = TypeVar("Response_contra", bound="Message", contravariant=True
 
 
 class Place(Protocol[Request_co, Response_contra]):
-    """How far a stream has come, and the request that goes on from there."""
+    """How far a stream has come, and the request that goes on from there.
+
+    ``is_complete`` says that the last response was the end of what is wanted
+    (contract rule 2): a break after it loses nothing.
+    """
+
+    is_complete: bool
 
     def request(self) -> Request_co:
         """Ask for what comes after the last response."""
@@ -107,6 +113,8 @@ class Caller:
                 failure = from_rpc_error(error)
                 if _was_closed(error) or not _is_worth_another(failure, backoff):
                     raise failure from error
+                if place.is_complete:
+                    return
                 self._wait(backoff, failure)
                 continue
             finally:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from flue.agentindex.v1 import agent_index_pb2 as agentindex_pb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sized
+
+_MOST_IN_CALL: Final = 2**31 - 1  # `limit` is an int32
 
 
 class PagedRequest(Protocol):
@@ -28,7 +30,7 @@ Response = TypeVar("Response", bound=PagedResponse)
 
 
 class TokenPlace(Generic[Request, Response]):
-    """A list of which ``wanted`` items are asked for in all, None for every one.
+    """A list of which ``wanted`` items are asked for in all, None or 0 for every one.
 
     A call brings at most ``call_limit`` of them, 0 when one call may bring any
     number. ``ends_with_call`` is for a list whose call has its own end, such as a
@@ -47,9 +49,10 @@ class TokenPlace(Generic[Request, Response]):
         """Begin at the token that ``request`` has, the start without one."""
         self._request = request
         self._items = items
-        self._wanted = wanted
+        self._wanted = wanted or None
         self._call_limit = call_limit
         self._ends_with_call = ends_with_call
+        self.is_complete = False
 
     def request(self) -> Request:
         """Ask for what is still wanted, from the last token on."""
@@ -61,6 +64,8 @@ class TokenPlace(Generic[Request, Response]):
         self._request.page_token = response.next_page_token
         if self._wanted is not None:
             self._wanted -= len(self._items(response))
+        is_last = self._ends_with_call and bool(getattr(response, "truncated", False))
+        self.is_complete = is_last or not response.next_page_token or self._has_all()
 
     @property
     def is_live(self) -> bool:
@@ -69,14 +74,15 @@ class TokenPlace(Generic[Request, Response]):
 
     def goes_on(self) -> bool:
         """More is wanted, and the list has more."""
-        if self._ends_with_call or not self._request.page_token:
-            return False
-        return self._wanted is None or self._wanted > 0
+        return not (self._ends_with_call or self.is_complete) and bool(self._request.page_token)
+
+    def _has_all(self) -> bool:
+        return self._wanted is not None and self._wanted <= 0
 
     def _limit(self) -> int:
         if self._wanted is None:
             return self._call_limit
-        return min(self._wanted, self._call_limit or self._wanted)
+        return min(self._wanted, self._call_limit or _MOST_IN_CALL)
 
 
 class TranscriptPlace:
@@ -86,7 +92,8 @@ class TranscriptPlace:
         """Begin where ``request`` says."""
         self._request = request
         self._backward = request.direction == agentindex_pb.DIRECTION_BACKWARD
-        self._wanted = request.limit
+        self._is_limited = request.limit > 0
+        self.is_complete = False
 
     def request(self) -> agentindex_pb.ReadTranscriptRequest:
         """Ask for the pages after the last one."""
@@ -97,10 +104,14 @@ class TranscriptPlace:
         page = response.page
         self._request.offset = page.start if self._backward else page.next
         self._request.revision = page.revision
-        if self._wanted:
-            # The last line may pass the limit, and 0 would mean no limit.
-            self._request.limit = max(1, self._request.limit - len(page.messages))
-            self._wanted -= len(page.messages)
+        if self._is_limited:
+            # The last line may pass the limit.
+            self._request.limit = max(0, self._request.limit - len(page.messages))
+        has_all = self._is_limited and not self._request.limit
+        self.is_complete = has_all or (self._is_at_end(page) and not self.is_live)
+
+    def _is_at_end(self, page: agentindex_pb.Page) -> bool:
+        return page.start == 0 if self._backward else page.eof
 
     @property
     def is_live(self) -> bool:
@@ -120,6 +131,7 @@ class TextPlace:
         self._request = request
         self._arrived = 0
         self._repeated = 0
+        self.is_complete = False  # no response says that it is the last
 
     def request(self) -> agentindex_pb.ReadMessageRequest:
         """Ask for the whole text; there is no way to ask for its rest."""
@@ -156,6 +168,7 @@ class WatchPlace:
         self._known: dict[tuple[str, str], int] = {}
         self._missing: set[tuple[str, str]] = set()
         self._caught_up = False
+        self.is_complete = False
 
     def request(self) -> agentindex_pb.WatchRequest:
         """Ask for everything; a watch has no place to go on from."""

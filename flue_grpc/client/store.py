@@ -28,7 +28,7 @@ class StoreClient:
     """Sessions, messages and memory.
 
     In lists, ``limit`` is how many items are wanted over as many calls as that
-    takes, None for all; ``page_token`` goes on from an earlier response. Writes
+    takes, None or 0 for all; ``page_token`` goes on from an earlier response. Writes
     get a request id of their own where none is given, so that a repeat after a
     broken connection writes nothing twice. Every method raises CallError.
     """

@@ -69,6 +69,117 @@ def test_a_search_with_a_byte_budget_is_one_call(client, script):
     assert len(script.requests) == 1
 
 
+LISTS = {
+    "list_sessions": lambda c, n: c.store.list_sessions(limit=n),
+    "list_messages": lambda c, n: c.store.list_messages("ses_1", limit=n),
+    "search_messages": lambda c, n: c.store.search_messages("x", limit=n),
+    "recent_memory": lambda c, n: c.store.recent_memory(["s"], limit=n),
+    "scope_memory": lambda c, n: c.store.scope_memory("s", limit=n),
+    "search_memory": lambda c, n: c.store.search_memory(["s"], "x", limit=n),
+    "snapshot": lambda c, n: c.agentindex.snapshot(limit=n),
+    "search": lambda c, n: c.agentindex.search("x", limit=n),
+    "usage": lambda c, n: c.agentindex.usage(limit=n),
+}
+RESPONSES = {
+    "list_sessions": (st.ListSessionsResponse, "sessions", st.Session),
+    "list_messages": (st.ListMessagesResponse, "messages", st.Message),
+    "search_messages": (st.SearchMessagesResponse, "results", st.SearchResult),
+    "recent_memory": (st.RecentMemoryResponse, "entries", st.MemoryEntry),
+    "scope_memory": (st.ScopeMemoryResponse, "entries", st.MemoryEntry),
+    "search_memory": (st.SearchMemoryResponse, "entries", st.MemoryEntry),
+    "snapshot": (ai.SnapshotResponse, "summaries", ai.Summary),
+    "search": (ai.SearchResponse, "hits", ai.Hit),
+    "usage": (ai.UsageResponse, "rows", ai.UsageRow),
+}
+
+
+def response_of(name, count, token):
+    response, field, item = RESPONSES[name]
+    return response(**{field: [item() for _ in range(count)], "next_page_token": token})
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_break_after_the_last_response_is_the_end(client, script, name):
+    """The trailers are lost: nothing is left of the list, or of what was wanted of it."""
+    script.answers = [
+        [response_of(name, 2, "t2"), BROKEN],
+        [response_of(name, 1, ""), BROKEN],
+        [response_of(name, 2, "t2"), response_of(name, 1, "t3"), BROKEN],
+    ]
+    assert len(list(LISTS[name](client, None))) == 3
+    assert [r.page_token for r in script.requests] == ["", "t2"]
+    assert len(list(LISTS[name](client, 3))) == 3
+    assert len(script.requests) == 3
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_break_before_the_first_response_begins_anew(client, script, name):
+    script.answers = [[BROKEN], [response_of(name, 0, ""), BROKEN]]
+    assert list(LISTS[name](client, None)) == []
+    assert [r.page_token for r in script.requests] == ["", ""]
+
+
+def test_a_limit_of_nothing_is_none(client, script):
+    script.answers = [[page([1], "t1"), BROKEN], [page([2], "t2")], [page([3])]]
+    assert [m.id for m in client.store.list_messages("ses_1", limit=0)] == [1, 2, 3]
+    assert [r.limit for r in script.requests] == [0, 0, 0]
+
+
+def test_a_follow_that_has_its_limit_is_at_its_end_when_it_breaks(client, script):
+    script.answers = [
+        [page([1, 2], "t2"), BROKEN],
+        [transcript(0, [0, 40], 90), BROKEN],
+        [page([1], "t1"), BROKEN], [page([2], "t2")],
+    ]  # fmt: skip
+    messages = client.store.list_messages("ses_1", follow=True, limit=2)
+    assert [m.id for m in messages] == [1, 2]
+    messages = client.agentindex.read_transcript("pi", "s", follow=True, limit=2)
+    assert [m.offset for m in messages] == [0, 40]
+    messages = client.store.list_messages("ses_1", follow=True, limit=2)
+    assert [m.id for m in messages] == [1, 2]
+    assert len(script.requests) == 4
+
+
+def test_a_byte_budget_that_is_used_up_is_not_given_again(client, script):
+    script.answers = [
+        [ai.SearchResponse(hits=[ai.Hit(id="1")], next_page_token="a"), BROKEN],
+        [ai.SearchResponse(hits=[ai.Hit(id="2")], next_page_token="b", truncated=True), BROKEN],
+    ]
+    search = client.agentindex.search("x", max_bytes=10)
+    assert [hit.id for hit in search] == ["1", "2"]
+    assert search.last.next_page_token == "b"
+    assert [r.page_token for r in script.requests] == ["", "a"]
+
+
+def test_a_transcript_that_was_read_to_its_end_is_not_read_on(client, script):
+    whole = transcript(0, [0, 40], 90)
+    whole.page.eof = True
+    script.answers = [
+        [whole, BROKEN],
+        [transcript(0, [0, 40], 90), BROKEN],
+        [transcript(0, [0, 0, 0], 90), BROKEN],
+        [transcript(90, [90], 130), transcript(0, [0, 40], 90), BROKEN],
+        [whole, BROKEN], [transcript(90, [90], 130), (grpc.StatusCode.NOT_FOUND, "GONE")],
+    ]  # fmt: skip
+    read = client.agentindex.read_transcript
+    assert [m.offset for m in read("pi", "s")] == [0, 40]
+    assert [m.offset for m in read("pi", "s", limit=2)] == [0, 40]
+    assert [m.offset for m in read("pi", "s", limit=2)] == [0, 0, 0]
+    backward = read("pi", "s", direction=ai.DIRECTION_BACKWARD)
+    assert [m.offset for m in backward] == [90, 0, 40]
+    assert len(script.requests) == 4
+    seen = []
+    with pytest.raises(CallError, match="GONE"):
+        seen.extend(m.offset for m in read("pi", "s", follow=True))
+    assert seen == [0, 40, 90]
+
+
+def test_a_text_that_breaks_after_its_last_piece_is_whole(client, script):
+    text = [ai.ReadMessageResponse(text="añ"), ai.ReadMessageResponse(text="b")]
+    script.answers = [[*text, BROKEN], text]
+    assert client.agentindex.read_message("pi", "s", 0, 0) == "añb"
+
+
 def test_failures_without_progress_end_with_the_last_one(client, script):
     script.answers = [[page([1], "t1"), BROKEN], [BROKEN], [BROKEN], [BROKEN]]
     seen = []

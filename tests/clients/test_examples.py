@@ -15,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from flue.agentindex.v1 import agent_index_pb2 as ai
 from flue_grpc.client import connect
+from tests.clients.scripted import BROKEN, Script, playing
 from tests.tools import tool
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -211,6 +213,43 @@ def test_following_goes_on_after_a_broken_stream(language, ready, base, pi_sessi
         process.kill()
         process.communicate()
         proxy.close()
+
+
+@pytest.fixture
+def script(base):
+    script = Script()
+    with playing(script, f"unix:{base}/scripted"):
+        yield script
+
+
+def summaries(*ids, token=""):
+    return ai.SnapshotResponse(summaries=[ai.Summary(id=i) for i in ids], next_page_token=token)
+
+
+def hits(numbers, token="", **flags):
+    found = [ai.Hit(tool="pi", id=str(n)) for n in numbers]
+    return ai.SearchResponse(hits=found, next_page_token=token, **flags)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_break_after_the_last_response_is_the_end(language, script, base):
+    """The trailers are lost: what was printed is all, and is printed once."""
+    script.answers = [
+        [summaries("a", "b", token="t"), BROKEN],
+        [summaries("c"), BROKEN],
+        [hits(range(30), "x"), BROKEN],
+        [hits(range(30, 50), "y", truncated=True), BROKEN],
+        [hits(range(2)), BROKEN],
+    ]
+    commands, place = programs(language), {"FLUE_ADDRESS": f"unix:{base}/scripted"}
+    listed = run(commands["list"], **place).splitlines()
+    assert [line.split("\t")[2] for line in listed] == ["a", "b", "c"]
+    for count in (50, 2):
+        found = run([*commands["search"], "x"], **place).splitlines()
+        assert [line.split("\t")[1] for line in found] == list(map(str, range(count)))
+    assert [(r.limit, r.page_token) for r in script.requests] == [
+        (0, ""), (0, "t"), (50, ""), (20, "x"), (50, ""),
+    ]  # fmt: skip
 
 
 def failed(command, **environment):

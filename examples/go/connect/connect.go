@@ -100,21 +100,26 @@ func Dial(target Target) (*grpc.ClientConn, error) {
 
 // Each gives take every response of a stream. A stream that breaks is opened again,
 // later after each failure without progress, and for ten minutes when it had begun;
-// take notes in the request of open where that goes on. Only broken streams are worth
-// it: the server stopped, the connection went away, or a reader that paused was cut off.
+// take notes in the request of open where that goes on, and says whether the response
+// was the last of what is wanted: a break after it is the end. Only broken streams are
+// worth it: the server stopped, the connection went away, or a reader that paused was
+// cut off.
 func Each[Response any](
 	ctx context.Context,
 	open func(context.Context) (grpc.ServerStreamingClient[Response], error),
-	take func(*Response),
+	take func(*Response) (isLast bool),
 ) error {
-	begun, alive := false, time.Now()
+	begun, complete, alive := false, false, time.Now()
 	for failures := 0; ; {
 		err := drain(ctx, open, func(response *Response) {
 			failures, begun = 0, true
-			take(response)
+			complete = take(response)
 		})
 		if err == nil || ctx.Err() != nil || !isBroken(err) {
 			return err
+		}
+		if complete {
+			return nil
 		}
 		if failures == 0 {
 			alive = time.Now()

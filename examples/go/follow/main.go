@@ -40,7 +40,7 @@ func follow(ctx context.Context, tool, id string) error {
 	open := func(ctx context.Context) (grpc.ServerStreamingClient[agentindex.ReadTranscriptResponse], error) {
 		return client.ReadTranscript(ctx, request)
 	}
-	return connect.Each(ctx, open, func(response *agentindex.ReadTranscriptResponse) {
+	return connect.Each(ctx, open, func(response *agentindex.ReadTranscriptResponse) bool {
 		for _, message := range response.Page.Messages {
 			role := strings.TrimPrefix(message.Role.String(), "ROLE_")
 			fmt.Printf("%d\t%s\t%q\n", message.Offset, role, message.Text)
@@ -48,5 +48,6 @@ func follow(ctx context.Context, tool, id string) error {
 		// From here another call goes on, in this very file.
 		request.Offset = &response.Page.Next
 		request.Revision = response.Page.Revision
+		return false
 	})
 }

@@ -32,11 +32,12 @@ func list(ctx context.Context) error {
 	open := func(ctx context.Context) (grpc.ServerStreamingClient[agentindex.SnapshotResponse], error) {
 		return client.Snapshot(ctx, request)
 	}
-	return connect.Each(ctx, open, func(response *agentindex.SnapshotResponse) {
+	return connect.Each(ctx, open, func(response *agentindex.SnapshotResponse) bool {
 		for _, summary := range response.Summaries {
 			show(summary)
 		}
 		request.PageToken = response.NextPageToken
+		return request.PageToken == ""
 	})
 }
 

@@ -14,6 +14,8 @@ import (
 	"flue-grpc/examples/connect"
 )
 
+const most = 50 // hits, over as many calls as that takes
+
 func main() {
 	log.SetFlags(0)
 	if len(os.Args) != 2 {
@@ -31,15 +33,17 @@ func search(ctx context.Context, text string) error {
 	}
 	defer conn.Close()
 	client := agentindex.NewAgentIndexClient(conn)
-	request := &agentindex.SearchRequest{Query: text}
+	request := &agentindex.SearchRequest{Query: text, Limit: most}
 	open := func(ctx context.Context) (grpc.ServerStreamingClient[agentindex.SearchResponse], error) {
 		return client.Search(ctx, request)
 	}
-	return connect.Each(ctx, open, func(response *agentindex.SearchResponse) {
+	return connect.Each(ctx, open, func(response *agentindex.SearchResponse) bool {
 		for _, hit := range response.Hits {
 			show(hit)
 		}
 		request.PageToken = response.NextPageToken
+		request.Limit -= int32(len(response.Hits))
+		return request.PageToken == "" || response.Truncated || request.Limit <= 0
 	})
 }
 

@@ -21,7 +21,7 @@ await run(async (tool, id) => {
       // From here another call goes on, in this very file. Offsets are bigint.
       request.offset = page.next;
       request.revision = page.revision;
-      progressed();
+      progressed(false);
     }
   }, isBroken);
 });

@@ -16,7 +16,7 @@ await run(async () => {
     for await (const response of client.snapshot(request)) {
       response.summaries.forEach(showSummary);
       request.pageToken = response.nextPageToken;
-      progressed();
+      progressed(!request.pageToken);
     }
   }, isBroken);
 });

@@ -15,6 +15,9 @@ export interface Target {
 /** What a client of the Store allows: a message of 32 MiB and its envelope. */
 export const RECEIVE_BYTES = 36 * 1024 * 1024;
 
+/** What a search shows, over as many calls as that takes. */
+export const MOST_HITS = 50;
+
 const ATTEMPTS = 8; // of a call that has brought nothing yet
 const PATIENCE_MS = 600_000; // with one that has
 const FIRST_WAIT_MS = 100;
@@ -44,24 +47,28 @@ export function checkTarget(target: Target): void {
 /**
  * Runs `call` until it ends well, waiting longer after each failure, for ten minutes
  * once it has begun. `call` says with `progressed` that something arrived, which
- * forgives earlier failures, and starts from wherever it came to. `isBroken` tells the
- * failures that are worth another call.
+ * forgives earlier failures, and whether that was the last of what is wanted: a break
+ * after it is the end. It starts from wherever it came to. `isBroken` tells the failures
+ * that are worth another call.
  */
 export async function resume(
-  call: (progressed: () => void) => Promise<void>,
+  call: (progressed: (isLast: boolean) => void) => Promise<void>,
   isBroken: (error: unknown) => boolean,
 ): Promise<void> {
   let failures = 0;
   let hasBegun = false;
+  let isComplete = false;
   let failingSince = 0;
-  const progressed = () => {
+  const progressed = (isLast: boolean) => {
     failures = 0;
     hasBegun = true;
+    isComplete = isLast;
   };
   for (;;) {
     try {
       return await call(progressed);
     } catch (error) {
+      if (isComplete && isBroken(error)) return;
       if (!failures) failingSince = Date.now();
       failures += 1;
       const isLast = hasBegun ? Date.now() > failingSince + PATIENCE_MS : failures === ATTEMPTS;
