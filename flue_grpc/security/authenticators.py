@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from flue_grpc.errors import UnauthenticatedError
+from flue_grpc.security.alternative_names import configured_name, names_of
 from flue_grpc.security.roles import Principal, Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from flue_grpc.security.alternative_names import AlternativeName
     from flue_grpc.security.tokens import TokenFile
 
     Metadata = Iterable[tuple[str, str | bytes]]
@@ -18,9 +20,7 @@ if TYPE_CHECKING:
 
 ANY_NAME: Final = "*"
 _SCHEME: Final = "bearer "
-# grpcio's names of the subject alternative names of a verified certificate. The
-# common name is left out: it is no name of a peer since RFC 6125.
-_NAME_PROPERTIES: Final = ("peer_uri", "peer_dns", "peer_ip", "peer_email")
+_CERTIFICATE: Final = "x509_pem_cert"
 _LOGGED_NAME_CHARACTERS: Final = 128
 
 
@@ -51,17 +51,26 @@ class TokenAuthenticator:
 
 
 class CertificateAuthenticator:
-    """Demands a client certificate, verified by TLS already, with an allowed name."""
+    """Demands a client certificate, verified by TLS already, with an allowed name.
+
+    The common name is left out: it is no name of a peer since RFC 6125.
+    """
 
     def __init__(self, roles: Mapping[str, Role]) -> None:
-        """Take the roles by subject alternative name; ``*`` is any certificate."""
-        self._roles = dict(roles)
+        """Take the roles by subject alternative name; ``*`` is any certificate.
+
+        A name has its role as a name of its own kind alone, see ``configured_name``.
+        """
+        self._any = roles.get(ANY_NAME)
+        self._roles = {
+            configured_name(name): role for name, role in roles.items() if name != ANY_NAME
+        }
 
     def identify(self, metadata: Metadata, auth_context: AuthContext) -> Principal:
         """Name the caller by its certificate alone; the widest of its roles holds."""
         del metadata
-        names = [name for kind in _NAME_PROPERTIES for name in _texts(auth_context, kind)]
-        matches = [Principal(name, self._roles[name]) for name in names if name in self._roles]
+        names = [name for pem in auth_context.get(_CERTIFICATE, ()) for name in names_of(pem)]
+        matches = [Principal(name.text, self._roles[name]) for name in names if name in self._roles]
         for principal in matches:
             if principal.role is Role.FULL:
                 return principal
@@ -69,10 +78,10 @@ class CertificateAuthenticator:
             return matches[0]
         return self._identify_any(names)
 
-    def _identify_any(self, names: list[str]) -> Principal:
-        if ANY_NAME not in self._roles or not names:
+    def _identify_any(self, names: list[AlternativeName]) -> Principal:
+        if self._any is None or not names:
             raise UnauthenticatedError("no name of the client certificate is allowed here")
-        return Principal(_for_log(names[0]), self._roles[ANY_NAME])
+        return Principal(_for_log(names[0].text), self._any)
 
 
 class Trusting:
@@ -97,10 +106,6 @@ def _bearer(value: str | bytes) -> str:
     if text[: len(_SCHEME)].lower() != _SCHEME:
         raise UnauthenticatedError("the authorization is not a `Bearer` token")
     return text[len(_SCHEME) :]
-
-
-def _texts(auth_context: AuthContext, kind: str) -> list[str]:
-    return [value.decode("utf-8", "replace") for value in auth_context.get(kind, ())]
 
 
 def _for_log(name: str) -> str:

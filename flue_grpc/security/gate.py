@@ -15,6 +15,7 @@ import msgspec
 
 from flue_grpc.errors import ConfigError
 from flue_grpc.security.addresses import is_loopback
+from flue_grpc.security.alternative_names import configured_name
 from flue_grpc.security.authenticators import (
     CertificateAuthenticator,
     TokenAuthenticator,
@@ -37,9 +38,10 @@ def parse_client_roles(entries: Iterable[str]) -> Mapping[str, Role]:
     """Read ``NAME=ROLE`` entries, the name up to the last ``=``; raises ConfigError."""
     roles: dict[str, Role] = {}
     for entry in entries:
-        name, _, role = entry.rpartition("=")
-        if not name or role not in tuple(Role):
+        written, _, role = entry.rpartition("=")
+        if not written or role not in tuple(Role):
             raise ConfigError(f"tls_clients: {entry!r} must be NAME=full or NAME=read")
+        name = configured_name(written).text
         if name in roles:
             raise ConfigError(f"tls_clients: {name!r} is there twice")
         roles[name] = Role(role)

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import ipaddress
+
 import pytest
+from cryptography import x509
 
 from flue_grpc.errors import UnauthenticatedError
 from flue_grpc.security.authenticators import (
@@ -55,52 +58,85 @@ ROLES = {
     "spiffe://mesh/agent": Role.FULL,
     "viewer.example": Role.READ,
     "10.0.0.9": Role.READ,
+    "2001:db8::9": Role.READ,
     "ops@example.org": Role.READ,
 }
+DNS, URI, EMAIL = x509.DNSName, x509.UniformResourceIdentifier, x509.RFC822Name
+
+
+def address(text):
+    return x509.IPAddress(ipaddress.ip_address(text))
+
+
+def context_of(authority, *names, common_name="x"):
+    """What grpcio gives of a connection with a certificate of these names."""
+    return {"x509_pem_cert": [authority.issue(common_name, *names).certificate]}
 
 
 @pytest.mark.parametrize(
-    ("context", "principal"),
+    ("names", "principal"),
     [
-        ({"peer_uri": [b"spiffe://mesh/agent"]}, Principal("spiffe://mesh/agent", Role.FULL)),
-        ({"peer_dns": [b"other", b"viewer.example"]}, Principal("viewer.example", Role.READ)),
-        ({"peer_ip": [b"10.0.0.9"]}, Principal("10.0.0.9", Role.READ)),
-        ({"peer_email": [b"ops@example.org"]}, Principal("ops@example.org", Role.READ)),
+        ([URI("spiffe://mesh/agent")], Principal("spiffe://mesh/agent", Role.FULL)),
+        ([DNS("other"), DNS("viewer.example")], Principal("viewer.example", Role.READ)),
+        ([address("10.0.0.9")], Principal("10.0.0.9", Role.READ)),
+        ([address("2001:db8::9")], Principal("2001:db8::9", Role.READ)),
+        ([EMAIL("ops@example.org")], Principal("ops@example.org", Role.READ)),
         (
-            {"peer_dns": [b"viewer.example"], "peer_uri": [b"spiffe://mesh/agent"]},
+            [DNS("viewer.example"), URI("spiffe://mesh/agent")],
             Principal("spiffe://mesh/agent", Role.FULL),
         ),
     ],
 )
-def test_an_allowed_alternative_name_has_its_role(context, principal):
-    assert CertificateAuthenticator(ROLES).identify([], context) == principal
+def test_an_allowed_alternative_name_has_its_role(authority, names, principal):
+    assert CertificateAuthenticator(ROLES).identify([], context_of(authority, *names)) == principal
 
 
 @pytest.mark.parametrize(
-    "context",
+    "names",
     [
-        {},
-        {"peer_dns": []},
-        {"peer_dns": [b"viewer.example.evil.org"]},
-        {"peer_dns": [b"sub.viewer.example"]},
-        {"peer_dns": [b"VIEWER.EXAMPLE"]},
-        {"peer_dns": [b"viewer.example\x00"]},
-        {"x509_common_name": [b"viewer.example"]},
-        {"peer_dns": [b"*"]},
+        [],
+        [DNS("viewer.example.evil.org")],
+        [DNS("sub.viewer.example")],
+        [DNS("VIEWER.EXAMPLE")],
+        [DNS("viewer.example ")],
+        [DNS("*")],
+        # Right, but of another kind.
+        [EMAIL("viewer.example")],
+        [URI("viewer.example")],
+        [URI("10.0.0.9")],
+        [DNS("10.0.0.9")],
+        [DNS("ops@example.org")],
+        [URI("ops@example.org")],
+        [DNS("spiffe://mesh/agent")],
+        [EMAIL("spiffe://mesh/agent")],
     ],
 )
-def test_any_other_name_is_refused_the_common_name_too(context):
+def test_any_other_name_is_refused_the_common_name_too(authority, names):
+    context = context_of(authority, *names, common_name="viewer.example")
     with pytest.raises(UnauthenticatedError):
         CertificateAuthenticator(ROLES).identify([], context)
 
 
-def test_a_star_lets_any_certificate_with_a_name_in_and_logs_it_safely():
-    any_name = CertificateAuthenticator({"*": Role.READ})
-    assert any_name.identify([], {"peer_dns": [b"a\nb\x1b[31m"]}) == Principal(
-        "a?b?[31m", Role.READ
-    )
+@pytest.mark.parametrize("kind", [DNS, URI, EMAIL])
+@pytest.mark.parametrize("text", ["viewer.example\0.evil.org", "viewer.example\0", "\0"])
+@pytest.mark.parametrize("role", [ROLES, {"*": Role.READ}])
+def test_a_certificate_with_a_nul_in_a_name_is_refused(authority, kind, text, role):
+    for names in ([kind(text)], [DNS("viewer.example"), kind(text)]):
+        with pytest.raises(UnauthenticatedError, match="cannot be read"):
+            CertificateAuthenticator(role).identify([], context_of(authority, *names))
+
+
+def test_without_a_certificate_nobody_is_known():
     with pytest.raises(UnauthenticatedError):
-        any_name.identify([], {"x509_common_name": [b"cn"]})
+        CertificateAuthenticator(ROLES | {"*": Role.READ}).identify([], {})
+
+
+def test_a_star_lets_any_certificate_with_a_name_in_and_logs_it_safely(authority):
+    any_name = CertificateAuthenticator({"*": Role.READ})
+    context = context_of(authority, DNS("a\nb\x1b[31m"))
+    assert any_name.identify([], context) == Principal("a?b?[31m", Role.READ)
+    with pytest.raises(UnauthenticatedError):
+        any_name.identify([], context_of(authority, common_name="cn"))
 
 
 def test_behind_a_sidecar_everybody_may_do_everything():

@@ -96,7 +96,15 @@ def test_clients_are_named_with_their_roles():
 
 
 @pytest.mark.parametrize(
-    "entries", [["agent"], ["=full"], ["agent=owner"], ["agent=FULL"], ["a=full", "a=read"]]
+    "entries",
+    [
+        ["agent"],
+        ["=full"],
+        ["agent=owner"],
+        ["agent=FULL"],
+        ["::1=full", "0::1=read"],
+        ["a=full", "a=read"],
+    ],
 )
 def test_a_client_of_bad_form_is_refused(entries):
     with pytest.raises(ConfigError, match="tls_clients"):

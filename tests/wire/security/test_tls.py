@@ -141,6 +141,22 @@ def test_another_name_is_refused_but_may_ask_for_health(mutual, authority):
             assert is_serving(channel)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        x509.DNSName("viewer.example\0.evil.org"),
+        x509.UniformResourceIdentifier("spiffe://mesh/agent\0/more"),
+        x509.RFC822Name("viewer.example"),
+        x509.UniformResourceIdentifier("viewer.example"),
+        x509.DNSName("spiffe://mesh/agent"),
+    ],
+)
+def test_a_name_that_ends_early_or_is_of_another_kind_is_refused(mutual, authority, name):
+    with connect(mutual, authority, authority.issue("any", name)) as channel:
+        assert outcome(READ, channel) == "UNAUTHENTICATED"
+        assert is_serving(channel)
+
+
 def test_a_token_does_not_stand_in_for_a_certificate(mutual, authority):
     with connect(mutual, authority) as channel:
         token = [("authorization", "Bearer anything-anything-anything")]
