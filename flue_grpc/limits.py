@@ -71,7 +71,8 @@ CERTIFICATE_FILE_BYTES: Final = MIB  # every public root fits
 # --- Metrics ---
 TELEMETRY_FLUSH_SECONDS: Final = 2.0  # a dead collector must not hold up the exit
 METRICS_POLL_SECONDS: Final = 0.1  # http.server notices within it that it must end
-METRICS_REQUEST_SECONDS: Final = 5.0  # one scrape at a time: a stuck one must end
+METRICS_REQUEST_SECONDS: Final = 5.0  # from the first byte of a scrape to the last
+METRICS_CONNECTIONS: Final = 16  # scrapers are few; one more than these cuts the oldest
 
 # --- flue-grpc doctor ---
 DOCTOR_OPEN_FILES: Final = 1024  # a socket per call, a file per transcript read, SQLite
@@ -134,8 +135,6 @@ WINDOW_CALLS_BYTES: Final = 512 * KIB  # of their JSON: 64 KiB of texts escaped,
 INDEX_HASH_BYTES: Final = 8 * MIB  # for refilling a search index (techniques §2)
 BACKUP_PAGES: Final = 1024  # copied between two looks at the progress
 REFUSAL_BYTES: Final = KIB  # of what import says of one line, which may quote the line
-EXPORT_SPOOL_BYTES: Final = 16 * MIB  # of a session in memory until it was read whole
-EXPORT_PART_BYTES: Final = MIB  # written at once
 EXPORT_SPOOL_BYTES: Final = 16 * MIB  # of a session in memory until it was read whole
 EXPORT_PART_BYTES: Final = MIB  # written at once
 IMPORT_LINE_BYTES: Final = 8 * MESSAGE_BYTES  # JSON escapes take up to six times the text

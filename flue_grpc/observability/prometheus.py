@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
@@ -14,7 +14,8 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from flue_grpc.errors import ConfigError
-from flue_grpc.limits import METRICS_POLL_SECONDS, METRICS_REQUEST_SECONDS
+from flue_grpc.limits import METRICS_POLL_SECONDS
+from flue_grpc.observability.bounded_http import BoundedHTTPServer
 from flue_grpc.observability.instruments import (
     CALL_DURATION,
     CALL_RECEIVED,
@@ -76,7 +77,7 @@ class PrometheusMetrics:
 class MetricsEndpoint:
     """Serves one registry over plain HTTP until it is closed.
 
-    One request at a time, each within METRICS_REQUEST_SECONDS. On a loopback
+    No client keeps another waiting, or the end of it. On a loopback
     address only requests for a loopback host are answered, so that no web page
     can read the numbers by pointing its own name there.
     """
@@ -89,7 +90,7 @@ class MetricsEndpoint:
             {"registry": registry, "local_only": is_loopback(host)},
         )
         try:
-            self._server = HTTPServer((host, port), handler)
+            self._server = BoundedHTTPServer((host, port), handler)
         except OSError as error:
             raise ConfigError(f"cannot serve metrics on {host}:{port}: {error.strerror}") from error
         self.port = int(self._server.server_port)
@@ -102,7 +103,7 @@ class MetricsEndpoint:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop listening; a request under way is finished."""
+        """Stop listening, and cut the requests under way."""
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
@@ -113,7 +114,6 @@ class _Handler(BaseHTTPRequestHandler):
     local_only: ClassVar[bool]
     server_version = "flue-grpc"
     sys_version = ""
-    timeout = METRICS_REQUEST_SECONDS
 
     def do_GET(self) -> None:  # the name that http.server calls
         if self.local_only and not is_loopback(_host_of(self.headers.get("Host", ""))):

@@ -1,17 +1,23 @@
 from __future__ import annotations
 
+import contextlib
 import http.client
+import select
 import socket
+import threading
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from flue_grpc.errors import ConfigError
+from flue_grpc.limits import METRICS_CONNECTIONS
 from flue_grpc.observability.calls import FinishedCall
 from flue_grpc.observability.instruments import PRODUCT_INSTRUMENTS, Reading
 from flue_grpc.observability.prometheus import MetricsEndpoint, PrometheusMetrics, prometheus_name
+from tests.waiting import wait_until
 
+REQUEST_SECONDS = "flue_grpc.observability.bounded_http.METRICS_REQUEST_SECONDS"
 METHOD = "flue.store.v1.Store/GetSession"
 READINGS = [
     Reading("flue.store.wal.size", 4096.0),
@@ -122,15 +128,81 @@ def test_it_says_nothing_about_its_runtime(endpoint):
     connection.close()
 
 
-def test_a_client_that_says_nothing_does_not_keep_others_waiting_for_ever(metrics, monkeypatch):
-    monkeypatch.setattr("flue_grpc.observability.prometheus._Handler.timeout", 0.05)
-    endpoint = MetricsEndpoint("127.0.0.1", 0, metrics.registry)
+class Drip:
+    """A client that sends a request without end, a letter at a time, until it is cut."""
+
+    def __init__(self, endpoint):
+        self._socket = socket.create_connection(("127.0.0.1", endpoint.port))
+        self._socket.sendall(b"GET /metrics HTTP/1.0\r\nX: ")
+        self.sent = 0
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self):
+        with self._socket, contextlib.suppress(OSError):
+            while not select.select([self._socket], [], [], 0.002)[0]:
+                self._socket.sendall(b"a")
+                self.sent += 1
+
+    @property
+    def was_cut(self):
+        return not self._thread.is_alive()
+
+
+def test_scrapes_are_served_beside_clients_that_never_end_their_request(endpoint, monkeypatch):
+    monkeypatch.setattr(REQUEST_SECONDS, 600.0)
+    drips = [Drip(endpoint) for _ in range(3)]
+    wait_until(lambda: all(drip.sent for drip in drips))
+    assert get(endpoint)[0] == 200
+    assert not any(drip.was_cut for drip in drips)
+    endpoint.close()
+    wait_until(lambda: all(drip.was_cut for drip in drips))
+
+
+def test_a_request_is_bounded_as_a_whole(endpoint, monkeypatch):
+    drip = Drip(endpoint)
+    wait_until(lambda: drip.sent)
+    monkeypatch.setattr(REQUEST_SECONDS, 0.05)
+    wait_until(lambda: drip.was_cut)
+    monkeypatch.undo()
+    assert get(endpoint)[0] == 200
+
+
+def test_of_too_many_clients_the_oldest_is_cut(endpoint, monkeypatch):
+    monkeypatch.setattr(REQUEST_SECONDS, 600.0)
+    drips = [Drip(endpoint) for _ in range(METRICS_CONNECTIONS + 1)]
+    wait_until(lambda: drips[0].was_cut)
+    assert get(endpoint)[0] == 200
+    assert not drips[-1].was_cut
+    endpoint.close()
+    wait_until(lambda: all(drip.was_cut for drip in drips))
+
+
+def test_the_end_waits_for_no_client(endpoint, monkeypatch):
+    monkeypatch.setattr(REQUEST_SECONDS, 600.0)
     silent = socket.create_connection(("127.0.0.1", endpoint.port))
+    drip = Drip(endpoint)
+    wait_until(lambda: drip.sent)
+    closing = threading.Thread(target=endpoint.close)
+    closing.start()
+    wait_until(lambda: not closing.is_alive())
+    with silent, contextlib.suppress(ConnectionResetError):
+        assert silent.recv(1) == b""
+    wait_until(lambda: drip.was_cut)
+
+
+def test_a_fault_of_our_own_is_named_and_one_of_a_client_is_not(caplog):
+    def fail():
+        raise RuntimeError("secret")
+
+    endpoint = MetricsEndpoint("127.0.0.1", 0, PrometheusMetrics(fail).registry)
     try:
-        assert get(endpoint)[0] == 200
+        with pytest.raises(http.client.HTTPException):
+            get(endpoint)
+        wait_until(lambda: caplog.messages)
     finally:
-        silent.close()
         endpoint.close()
+    assert caplog.messages == ["unexpected RuntimeError in the metrics endpoint"]
 
 
 def test_a_taken_port_is_told_in_words(metrics, endpoint):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+import socket
 import subprocess
 import sys
+import threading
 import urllib.request
 from pathlib import Path
 
@@ -72,6 +75,30 @@ def test_every_instrument_has_a_reading(product, wait_until):
     for instrument in PRODUCT_INSTRUMENTS:
         suffix = "_total" if instrument.kind == "counter" else ""
         assert f"{prometheus_name(instrument)}{suffix}" in names
+
+
+def test_a_request_without_end_holds_up_neither_scrapes_nor_the_end():
+    with running("--metrics-listen", "127.0.0.1:0") as product:
+        line = product.logged("metrics are served on ")
+        port = int(re.search(r"metrics are served on 127\.0\.0\.1:(\d+)", line)[1])
+        with socket.create_connection(("127.0.0.1", port)) as drip:
+            drip.sendall(b"GET /metrics HTTP/1.0\r\nX: ")
+            over = threading.Event()
+            thread = threading.Thread(target=keep_sending, args=(drip, over))
+            thread.start()
+            try:
+                assert scrape(product)["flue_store_state", ("state", "serving")] == 1
+                assert product.stop() == 0
+            finally:
+                over.set()
+                thread.join()
+
+
+def keep_sending(drip, over):
+    """Send a letter of a header now and then, until told or cut."""
+    with contextlib.suppress(OSError):
+        while not over.wait(0.05):
+            drip.sendall(b"a")
 
 
 def test_metrics_hold_no_content_and_no_path(product):
