@@ -61,7 +61,9 @@ def make_console() -> Console:
     """Make a console for standard output that takes text as it is."""
     from rich.console import Console
 
-    return Console(markup=False, emoji=False, highlight=False)
+    from flue_grpc.render.console import guarded
+
+    return guarded(Console(markup=False, emoji=False, highlight=False))
 
 
 def print_json(message: Message) -> None:

@@ -48,13 +48,15 @@ def paged() -> Iterator[Console]:
 def _console_into(file: IO[str]) -> Console:
     from rich.console import Console
 
+    from flue_grpc.render.console import guarded
+
     class PagerConsole(Console):
         """Tells that the pager was left, where rich would end the process."""
 
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
-    return PagerConsole(
+    console = PagerConsole(
         file=file,
         force_terminal=True,
         width=make_console().width,
@@ -62,6 +64,7 @@ def _console_into(file: IO[str]) -> Console:
         emoji=False,
         highlight=False,
     )
+    return guarded(console)
 
 
 def _command() -> list[str] | None:

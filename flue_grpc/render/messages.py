@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-from rich.markdown import Markdown
 from rich.padding import Padding
 from rich.text import Text
 
 from flue.agentindex.v1 import agent_index_pb2 as pb
 from flue_grpc.render.amounts import moment, size
+from flue_grpc.render.prose import Prose
 from flue_grpc.render.safe import for_line, for_terminal
 
 if TYPE_CHECKING:
@@ -77,8 +77,7 @@ def _prose(message: pb.Message) -> Iterator[RenderableType]:
     yield head
     text = for_terminal(message.text)
     if len(text) <= _MARKDOWN_BYTES:
-        # Links are shown as text: where one leads is for the reader to see.
-        yield Markdown(text, hyperlinks=False, code_theme="ansi_dark")
+        yield Prose(text)
     else:
         yield Text(text)
     if message.truncated:

@@ -15,14 +15,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Terminal:
-    """A command on a pseudo-terminal of 100 columns."""
+    """A command on a pseudo-terminal of 100 columns; ``stderr`` may be somewhere else."""
 
-    def __init__(self, arguments, **environment):
+    def __init__(self, arguments, *, stderr=None, **environment):
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
         self.process = subprocess.Popen(
             [sys.executable, "-m", "flue_grpc", *arguments],
-            stdin=slave, stdout=slave, stderr=slave, cwd=ROOT, start_new_session=True,
+            stdin=slave, stdout=slave, stderr=stderr or slave, cwd=ROOT, start_new_session=True,
             env={**os.environ, "TERM": "xterm-256color", "PAGER": "", **environment},
         )  # fmt: skip
         os.close(slave)
