@@ -7,12 +7,7 @@ from typing import Final
 
 from flue_grpc.commands.connection import add_connection, reporting, transcripts
 from flue_grpc.commands.naming import find
-from flue_grpc.commands.output import (
-    EXIT_CODES,
-    NOTHING,
-    OK,
-    complain,
-)
+from flue_grpc.commands.output import CANNOT, EXIT_CODES, NOTHING, OK, complain
 from flue_grpc.render.safe import as_json
 
 _EXAMPLES: Final = """\
@@ -27,7 +22,7 @@ def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
     parser = subparsers.add_parser(
         "resume",
         help="print the directory and the command that pick a session up",
-        description="Prints one line for a shell, quoted; it never runs it.",
+        description="Prints one line for a POSIX shell, quoted; it never runs it.",
         epilog=_EXAMPLES + EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -49,6 +44,13 @@ def run(arguments: argparse.Namespace) -> int:
     if not summary.HasField("resume"):
         complain("this session does not say where it ran, so it cannot be picked up")
         return NOTHING
-    resume = summary.resume
-    print(as_json(to_plain(resume)) if arguments.json else resume_command(resume))
+    if arguments.json:
+        print(as_json(to_plain(summary.resume)))
+        return OK
+    try:
+        line = resume_command(summary.resume)
+    except ValueError:
+        complain(f"no line of a shell can name {summary.resume.dir!a}; --json has the parts")
+        return CANNOT
+    print(line)
     return OK

@@ -41,7 +41,7 @@ class Prose:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield block by block, an empty line between two."""
         if not self._blocks:
-            yield Text(self._text)
+            yield Text(self._text.strip("\n"))
             return
         starts = [_first_line(block) for block in self._blocks]
         source = self._text.split("\n")

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -176,18 +177,37 @@ def test_an_exact_id_wins_over_longer_ones(flue, pi_session):
     assert rows(flue("show", "abc")[1])[0][3] == "one"
 
 
-def test_resume_prints_a_line_that_a_shell_reads_back(flue, pi_session):
-    code, out, _ = flue("resume", "5f0c")
-    assert (code, out) == (0, f"cd -- /home/dev/shop && claude --resume {CLAUDE}\n")
-    evil = "/tmp/$(touch owned) 'x'\x1b]0;y\x07"
+@pytest.mark.parametrize("shell", ["sh", "dash", "bash", "zsh"])
+@pytest.mark.parametrize(
+    "evil",
+    ["/tmp/$(touch owned) 'x'\x1b]0;y\x07", "/tmp/\x01'; exit 9; '", "/tmp/\n'; exit 9; #"],
+    ids=["escape", "quote", "line"],
+)
+def test_resume_prints_a_line_that_a_shell_reads_back(flue, pi_session, shell, evil):
+    if not shutil.which(shell):
+        pytest.skip(f"{shell} is not installed")
     pi_session("evil", "hi", cwd=evil)
     _, out, _ = flue("resume", "evil")
+    assert out.count("\n") == 1
     assert not ESCAPES.search(out.rstrip("\n"))
     words = subprocess.run(
-        ["bash", "-c", f'cd() {{ printf %s "$2"; }}; pi() {{ :; }}; {out}'],
+        [shell, "-c", f'cd() {{ printf %s "$2"; }}; pi() {{ :; }}; {out}'],
         capture_output=True, text=True, check=True, cwd="/",
     )  # fmt: skip
     assert words.stdout == evil
+
+
+def test_resume_prints_the_plain_line_of_a_plain_session(flue):
+    code, out, _ = flue("resume", "5f0c")
+    assert (code, out) == (0, f"cd -- /home/dev/shop && claude --resume {CLAUDE}\n")
+
+
+def test_resume_refuses_a_directory_that_no_line_can_name(flue, pi_session):
+    pi_session("evil", "hi", cwd="/tmp/x\n")
+    code, out, err = flue("resume", "evil")
+    assert (code, out) == (2, "")
+    assert err == "flue-grpc: no line of a shell can name '/tmp/x\\n'; --json has the parts\n"
+    assert json.loads(flue("resume", "evil", "--json")[1])["dir"] == "/tmp/x\n"
 
 
 def test_resume_without_a_directory_says_so(flue, pi_session):
