@@ -66,6 +66,7 @@ LOCK_RETRY_SECONDS: Final = 0.01
 TOKEN_BYTES: Final = 32  # of randomness in a token that we make
 TOKEN_MIN_CHARACTERS: Final = 22  # 128 bits in base64: not to be guessed
 TOKEN_FILE_BYTES: Final = 64 * KIB  # hundreds of tokens; read whole at each change
+TOKEN_EDIT_WAIT_SECONDS: Final = 5.0  # for another edit, which takes milliseconds
 CERTIFICATE_FILE_BYTES: Final = MIB  # every public root fits
 
 # --- Metrics ---

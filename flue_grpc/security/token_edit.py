@@ -1,13 +1,11 @@
-"""Adding and removing tokens of a token file, whole or not at all."""
+"""Adding and removing tokens of a token file."""
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from flue_grpc.errors import ConfigError
-from flue_grpc.private_files import create_private_file
+from flue_grpc.security.token_storage import editing, replace_token_file
 from flue_grpc.security.tokens import (
     HEADER,
     format_line,
@@ -15,6 +13,7 @@ from flue_grpc.security.tokens import (
     new_token,
     parse,
     read_token_file,
+    read_token_text,
 )
 
 if TYPE_CHECKING:
@@ -36,12 +35,13 @@ def add_token(path: Path, role: Role, name: str) -> str:
     """
     if not is_token_name(name):
         raise ConfigError("a token's name is 1 to 64 letters, digits or characters of ._@:/-")
-    text = _text(path) if path.exists() else HEADER
-    if any(token.principal.name == name for token in parse(text).tokens):
-        raise ConfigError(f"there is a token named {name} already")
-    token = new_token()
-    separator = "" if text.endswith("\n") else "\n"
-    _replace(path, f"{text}{separator}{format_line(role, token, name)}\n")
+    with editing(path) as file:
+        text = read_token_text(file) if file.exists() else HEADER
+        if any(token.principal.name == name for token in parse(text).tokens):
+            raise ConfigError(f"there is a token named {name} already")
+        token = new_token()
+        separator = "" if text.endswith("\n") else "\n"
+        replace_token_file(file, f"{text}{separator}{format_line(role, token, name)}\n")
     return token
 
 
@@ -50,32 +50,13 @@ def remove_token(path: Path, name: str) -> None:
 
     Raises ConfigError when there is none, or the file cannot be read or written.
     """
-    lines = _text(path).splitlines(keepends=True)
-    kept = [line for line in lines if not _is_named(line, name)]
-    if len(kept) == len(lines):
-        raise ConfigError(f"there is no token named {name}")
-    _replace(path, "".join(kept))
+    with editing(path) as file:
+        lines = read_token_text(file).splitlines(keepends=True)
+        kept = [line for line in lines if not _is_named(line, name)]
+        if len(kept) == len(lines):
+            raise ConfigError(f"there is no token named {name}")
+        replace_token_file(file, "".join(kept))
 
 
 def _is_named(line: str, name: str) -> bool:
     return any(token.principal.name == name for token in parse(line).tokens)
-
-
-def _text(path: Path) -> str:
-    read_token_file(path)
-    return path.read_text(encoding="ascii")
-
-
-def _replace(path: Path, text: str) -> None:
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        descriptor = create_private_file(new)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(descriptor)
-        new.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            new.unlink()
-        raise ConfigError(f"cannot write the token file {path}: {error.strerror}") from error

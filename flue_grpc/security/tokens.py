@@ -21,9 +21,9 @@ import msgspec
 
 from flue_grpc.errors import ConfigError
 from flue_grpc.limits import TOKEN_BYTES, TOKEN_FILE_BYTES, TOKEN_MIN_CHARACTERS
-from flue_grpc.private_files import create_private_file, make_private_directory
 from flue_grpc.security.file_signature import FileSignature, file_signature
 from flue_grpc.security.roles import Principal, Role
+from flue_grpc.security.token_storage import make_token_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,19 +91,7 @@ def create_token_file(path: Path) -> None:
 
     A missing directory is made 0700. Raises ConfigError when it cannot be made.
     """
-    if path.exists():
-        return
-    make_private_directory(path.parent)
-    try:
-        descriptor = create_private_file(path)
-    except FileExistsError:
-        return
-    except OSError as error:
-        raise ConfigError(f"cannot make the token file {path}: {error.strerror}") from error
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        file.write(f"{HEADER}{format_line(Role.FULL, new_token(), 'default')}\n")
-        file.flush()
-        os.fsync(file.fileno())
+    make_token_file(path, f"{HEADER}{format_line(Role.FULL, new_token(), 'default')}\n")
 
 
 def is_token_name(name: str) -> bool:
