@@ -58,6 +58,22 @@ def refuse_unsafe_directory(path: Path, status: os.stat_result) -> None:
         raise ConfigError(f"{path} belongs to user {status.st_uid}; choose another directory")
 
 
+def refuse_strange_socket(path: Path) -> None:
+    """Raise ConfigError when another user made the socket ``path``, or may replace it.
+
+    A missing one passes.
+    """
+    try:
+        refuse_unsafe_directory(path.parent, path.parent.stat())
+        owners = {path.lstat().st_uid, path.stat().st_uid}
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise ConfigError(f"cannot look at {path}: {error.strerror}") from error
+    for owner in owners - {0, os.geteuid()}:
+        raise ConfigError(f"{path} belongs to user {owner}; name another server")
+
+
 def create_private_file(path: Path) -> int:
     """Create ``path`` 0600 and return its descriptor, open for reading and writing.
 
@@ -148,7 +164,11 @@ class OwnerLock:
 
 
 def holder_of(path: Path) -> Holder | None:
-    """Say who holds the lock at ``path``; None when nobody does."""
+    """Say who holds the lock at ``path``; None when nobody does.
+
+    Its addresses are left out where somebody else may have written them: another
+    user, not root, who owns the lock or may replace the files of its directory.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -156,12 +176,22 @@ def holder_of(path: Path) -> Holder | None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _read_holder(path)
+        holder = _read_holder(path)
+        return holder if _is_trusted(descriptor, path) else Holder(holder.process)
     except OSError:
         return None
     finally:
         os.close(descriptor)
     return None
+
+
+def _is_trusted(descriptor: int, path: Path) -> bool:
+    try:
+        refuse_unsafe_directory(path.parent, path.parent.stat())
+    except (ConfigError, OSError):
+        return False
+    is_ours = os.fstat(descriptor).st_uid in {0, os.geteuid()}
+    return is_ours and _is_file_at(descriptor, path)
 
 
 def announce(path: Path, addresses: Iterable[str]) -> None:

@@ -14,6 +14,7 @@ from flue_grpc.client.retry import RetryPolicy, in_silence
 from flue_grpc.client.store import StoreClient
 from flue_grpc.client.target import Target, default_socket, socket_target
 from flue_grpc.limits import UNARY_DEADLINE_SECONDS
+from flue_grpc.private_files import refuse_strange_socket
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -85,8 +86,11 @@ def connect(address: str = "", *, token: str = "") -> Client:
     """Open a client of the server at ``address``, ``unix:/path`` or ``host:port``.
 
     Empty: this user's own server, on its default socket. For TLS, mutual TLS and
-    other settings make a Target and a Client.
+    other settings make a Target and a Client. Raises ConfigError for an address that
+    can never work, and for a default socket that another user made or can make.
     """
     if not address:
-        return Client(socket_target(default_socket(os.environ)))
+        path = default_socket(os.environ)
+        refuse_strange_socket(path)
+        return Client(socket_target(path))
     return Client(Target(address=address, token=token))

@@ -37,17 +37,46 @@ def index_lock(configuration: Configuration) -> Path:
 
 
 def configured(arguments: argparse.Namespace) -> Target | None:
-    """Find a server at an address of the settings; only plaintext is tried."""
+    """Find a server at an address of the settings; only plaintext is tried.
+
+    Any user may listen at a port: it gets a token only where a lock of ours says that
+    it is our server's.
+    """
     from flue_grpc.client.target import Target
 
-    settings = configuration_of(arguments).settings
+    configuration = configuration_of(arguments)
+    settings = configuration.settings
     for address in settings.listen:
         if address.startswith(_UNIX):
-            if answers(address):
+            if _is_our_socket(address) and answers(address):
                 return Target(address=address)
-        elif settings.tls_cert is None and _is_of_this_machine(address) and answers(address):
+        elif _is_our_port(address, configuration) and answers(address):
             return Target(address=address, token=_token(arguments, settings))
     return None
+
+
+def _is_our_port(address: str, configuration: Configuration) -> bool:
+    """Say whether a server that holds a lock of these settings has the port, in plaintext."""
+    from flue_grpc.private_files import holder_of
+
+    if configuration.settings.tls_cert is not None or not _is_of_this_machine(address):
+        return False
+    holders = (holder_of(lock(configuration)) for lock in (store_lock, index_lock))
+    return any(address in holder.addresses for holder in holders if holder)
+
+
+def _is_our_socket(address: str) -> bool:
+    """Say whether no other user can answer at ``unix:PATH``."""
+    from flue_grpc.listeners import UnixAddress, parse_address
+    from flue_grpc.private_files import refuse_strange_socket
+
+    parsed = parse_address(address)
+    try:
+        if isinstance(parsed, UnixAddress):
+            refuse_strange_socket(parsed.path)
+    except ConfigError:
+        return False
+    return True
 
 
 def owner(arguments: argparse.Namespace, lock: Callable[[Configuration], Path]) -> Target | None:
@@ -95,7 +124,7 @@ def _in_plaintext(address: str, arguments: argparse.Namespace, settings: Setting
     from flue_grpc.client.target import Target
 
     if address.startswith(_UNIX):
-        return Target(address=address)
+        return Target(address=address) if _is_our_socket(address) else None
     token = _token(arguments, settings) if _is_of_this_machine(address) else ""
     target = Target(address=address, token=token)
     with Client(target, retry=RetryPolicy(attempts=1)) as client:

@@ -58,6 +58,7 @@ def test_a_server_is_named(base, serving, marked, capfd):
 def test_a_configured_tcp_server_is_found_with_its_token(base, serving, marked, capfd, monkeypatch):
     with serving("127.0.0.1:0") as server:
         [address] = map(str, server.addresses)
+        server.announce()
         token = (base / "data/tokens").read_text().splitlines()[-1].split()[1]
         marked(address, token=token)
         monkeypatch.setenv("FLUE_GRPC_LISTEN", address)

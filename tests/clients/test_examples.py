@@ -289,6 +289,15 @@ def test_texts_and_roles_are_printed_alike(language, ready, pi_session):
     assert text.rstrip("\n").isprintable()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make the file of another user")
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_default_socket_of_another_user_is_refused(language, ready, base):
+    assert run(programs(language)["list"], XDG_RUNTIME_DIR=str(base)).count("\n") == 3
+    os.chown(ready, 12_345, -1)
+    refusal = failed(programs(language)["list"], XDG_RUNTIME_DIR=str(base))
+    assert f"{ready} belongs to user 12345" in refusal
+
+
 CALL_WITH_CONNECT = """
 import { createClient } from "@connectrpc/connect";
 import { AgentIndex } from "flue-grpc/agentindex/v1";

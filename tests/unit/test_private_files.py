@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -225,6 +226,89 @@ def test_nothing_is_announced_in_the_lock_of_another(tmp_path):
     private_files.announce(tmp_path / "missing", ("unix:/run/s",))
     assert path.read_text() == "1\n"
     assert not (tmp_path / "missing").exists()
+
+
+@pytest.fixture
+def strange(monkeypatch):
+    """Give what is there to another user: root can, and anybody else becomes another."""
+
+    def give(path):
+        if os.geteuid() == 0:
+            os.chown(path, 12_345, -1, follow_symlinks=False)
+        else:
+            monkeypatch.setattr(os, "geteuid", lambda: 12_345)
+
+    return give
+
+
+@pytest.mark.parametrize("writable", [0o777, 0o770])
+def test_what_others_may_have_written_into_a_lock_is_no_address(tmp_path, strange, writable):
+    path = tmp_path / "data" / "lock"
+    path.parent.mkdir(mode=0o700)
+    with private_files.OwnerLock(path):
+        private_files.announce(path, ("127.0.0.1:7",))
+        path.parent.chmod(writable)
+        assert private_files.holder_of(path) == private_files.Holder(f"process {os.getpid()}")
+        path.parent.chmod(0o700)
+        assert private_files.holder_of(path).addresses == ("127.0.0.1:7",)
+        strange(path)
+        assert private_files.holder_of(path) == private_files.Holder(f"process {os.getpid()}")
+
+
+def test_a_lock_in_the_directory_of_another_user_tells_no_address(tmp_path, monkeypatch):
+    path = tmp_path / "data" / "lock"
+    path.parent.mkdir(mode=0o700)
+    with private_files.OwnerLock(path):
+        private_files.announce(path, ("127.0.0.1:7",))
+        directory = path.parent.stat()
+        monkeypatch.setattr(os, "geteuid", lambda: 12_345)
+        # A lock of root's would do; the directory of a third user does not.
+        third = os.stat_result((*directory[:4], 54_321, *directory[5:]))
+        plain = type(path).stat
+        monkeypatch.setattr(
+            type(path), "stat", lambda p, **k: third if p == path.parent else plain(p, **k)
+        )
+        assert private_files.holder_of(path).addresses == ()
+
+
+@pytest.fixture
+def bound(tmp_path):
+    path = tmp_path / "run" / "s"
+    path.parent.mkdir(mode=0o700)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        yield path
+
+
+def test_a_socket_of_ones_own_or_none_is_not_strange(bound):
+    private_files.refuse_strange_socket(bound)
+    private_files.refuse_strange_socket(bound.with_name("missing"))
+    private_files.refuse_strange_socket(bound.parent / "missing" / "s")
+
+
+def test_a_socket_of_another_user_is_refused(bound, strange):
+    strange(bound)
+    with pytest.raises(ConfigError, match="belongs to user"):
+        private_files.refuse_strange_socket(bound)
+
+
+def test_a_link_of_another_user_to_a_socket_is_refused(bound, strange):
+    link = bound.with_name("link")
+    link.symlink_to(bound)
+    private_files.refuse_strange_socket(link)
+    strange(link)
+    with pytest.raises(ConfigError, match="belongs to user"):
+        private_files.refuse_strange_socket(link)
+
+
+def test_a_socket_that_others_may_replace_is_refused(bound):
+    bound.parent.chmod(0o777)
+    with pytest.raises(ConfigError, match="others may write in"):
+        private_files.refuse_strange_socket(bound)
+    bound.parent.chmod(0o1777)
+    private_files.refuse_strange_socket(bound)
+    with pytest.raises(ConfigError, match="cannot look at"):
+        private_files.refuse_strange_socket(bound / "below")
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS])

@@ -8,11 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
@@ -48,7 +50,11 @@ type Target struct {
 func FromEnvironment() (Target, error) {
 	target := Target{Address: os.Getenv("FLUE_ADDRESS"), CAFile: os.Getenv("FLUE_CA_FILE")}
 	if target.Address == "" {
-		target.Address = "unix:" + defaultSocket()
+		path := defaultSocket()
+		if err := refuseStranger(path); err != nil {
+			return Target{}, err
+		}
+		target.Address = "unix:" + path
 	}
 	if file := os.Getenv("FLUE_TOKEN_FILE"); file != "" {
 		token, err := readToken(file)
@@ -198,6 +204,25 @@ func readToken(file string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("there is no token in %s", file)
+}
+
+// refuseStranger refuses a socket that another user, who is not root, has put there or
+// can put there. A missing one passes.
+func refuseStranger(path string) error {
+	for _, each := range []string{filepath.Dir(path), path} {
+		info, err := os.Stat(each)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		owner := int(info.Sys().(*syscall.Stat_t).Uid)
+		if owner != 0 && owner != os.Geteuid() {
+			return fmt.Errorf("%s belongs to user %d", each, owner)
+		}
+	}
+	return nil
 }
 
 func defaultSocket() string {

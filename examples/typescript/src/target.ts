@@ -1,8 +1,8 @@
 // Where a server is, and when a broken call is worth another.
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { isIP } from "node:net";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 /** `address` is `unix:/path` or `host:port`; `ca`, a PEM text, switches TLS on. */
@@ -30,7 +30,7 @@ const LONGEST_WAIT_MS = 2000;
 export function targetFromEnvironment(): Target {
   const { FLUE_ADDRESS, FLUE_TOKEN_FILE, FLUE_CA_FILE } = process.env;
   return {
-    address: FLUE_ADDRESS || `unix:${defaultSocket()}`,
+    address: FLUE_ADDRESS || `unix:${checkOwner(defaultSocket())}`,
     ...(FLUE_TOKEN_FILE ? { token: readToken(FLUE_TOKEN_FILE) } : {}),
     ...(FLUE_CA_FILE ? { ca: readFileSync(FLUE_CA_FILE, "utf8") } : {}),
   };
@@ -90,6 +90,20 @@ function readToken(file: string): string {
     return fields.length === 3 && fields[1] ? fields[1] : fields[0];
   }
   throw new Error(`there is no token in ${file}`);
+}
+
+/**
+ * Refuses a socket that another user, who is not root, has put there or can put there.
+ * A missing one passes.
+ */
+function checkOwner(socket: string): string {
+  for (const path of [dirname(socket), socket]) {
+    const owner = statSync(path, { throwIfNoEntry: false })?.uid ?? 0;
+    if (owner !== 0 && owner !== process.geteuid?.()) {
+      throw new Error(`${path} belongs to user ${owner}`);
+    }
+  }
+  return socket;
 }
 
 function defaultSocket(): string {
