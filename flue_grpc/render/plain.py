@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from flue.agentindex.v1 import agent_index_pb2 as ai
+
 if TYPE_CHECKING:
     from google._upb._message import EnumDescriptor as UpbEnum
     from google._upb._message import FieldDescriptor as UpbField
@@ -24,6 +26,16 @@ def to_plain(message: Message) -> dict[str, Any]:
     what is absent is None.
     """
     return {field.name: _field(message, field) for field in message.DESCRIPTOR.fields}
+
+
+def role_name(number: int) -> str:
+    """Name a role; one that only newer servers know counts as unspecified."""
+    return enum_name(ai.Role.DESCRIPTOR, number if number in ai.Role.values() else 0)
+
+
+def kind_name(number: int) -> str:
+    """Name a kind; one that only newer servers know counts as unspecified."""
+    return enum_name(ai.Kind.DESCRIPTOR, number if number in ai.Kind.values() else 0)
 
 
 def _field(message: Message, field: AnyField) -> Any:  # noqa: ANN401 - any JSON value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
@@ -15,6 +14,8 @@ from flue_grpc.store import messages, sessions, times, transfer_lines
 from flue_grpc.store.connections import first_row
 from flue_grpc.store.messages import MessageCursor
 from flue_grpc.store.values import Session
+from flue_grpc.text.harmless import for_line, for_terminal
+from flue_grpc.text.markdown import code, fenced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from flue_grpc.store.values import Message, ToolCall
 
 Format = Literal["jsonl", "markdown"]
-_BACKTICKS: Final = re.compile("`+")
 _SESSION_IDS: Final = 256  # read at once
 
 
@@ -59,14 +59,14 @@ class JsonLines:
 
 
 class Markdown:
-    """A format for people."""
+    """A format for people, on whose terminal nothing of it acts."""
 
     def begin(self, header: Header) -> bytes:
         """Return the session as a heading and its facts."""
         session = header.session
-        title = " ".join(session.title.split()) or session.id
+        title = for_line(" ".join(session.title.split())) or for_line(session.id)
         return (
-            f"# {title}\n\n- Session: `{session.id}`\n"
+            f"# {title}\n\n- Session: {code(session.id)}\n"
             f"- Created: {times.to_text(session.created_at)}\n"
             f"- Updated: {times.to_text(session.updated_at)}\n\n"
         ).encode()
@@ -74,10 +74,11 @@ class Markdown:
     def message(self, message: Message) -> bytes:
         """Return the message under a heading of its own."""
         heading = [message.role, message.name, message.provider, times.to_text(message.created_at)]
-        parts = [f"## {' · '.join(filter(None, heading))}\n"]
+        parts = [f"## {' · '.join(filter(None, map(for_line, heading)))}\n"]
         if message.content:
             is_output = message.role == "tool"
-            parts.append(_fenced(message.content, "") if is_output else f"{message.content}\n")
+            content = message.content
+            parts.append(fenced(content) if is_output else f"{for_terminal(content)}\n")
         parts.extend(_call(call) for call in message.tool_calls)
         if message.images:
             parts.append(f"_{len(message.images)} image(s)_\n")
@@ -165,11 +166,4 @@ def _header(readers: Readers, session_id: str) -> Header | None:
 
 
 def _call(call: ToolCall) -> str:
-    heading = f"**Tool call** `{call.name}` `{call.id}`\n\n"
-    return heading + _fenced(call.arguments, "json")
-
-
-def _fenced(text: str, language: str) -> str:
-    longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}{language}\n{text}\n{fence}\n"
+    return f"**Tool call** {code(call.name)} {code(call.id)}\n\n{fenced(call.arguments, 'json')}"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -11,6 +12,7 @@ from flue_grpc.store.exporting import WRITERS, export_session, export_sessions
 from flue_grpc.store.values import (
     COMPACTION_MARKER,
     Draft,
+    ToolCall,
 )
 
 from .transfers import CALL, exported, lines_of
@@ -114,3 +116,20 @@ def test_markdown_is_for_people(filled):
     assert f"## system · {COMPACTION_MARKER} · " in text
     everything = b"".join(exported(filled, "", "markdown"))
     assert [everything.count(b"\n# "), everything.count(b"\n## ")] == [2, 5]
+
+
+def test_nothing_of_markdown_acts_on_a_terminal(filled):
+    name = "no`\u202e"
+    evil = "a\x1b]0;PWNED\x07b\x1b[2Jc\u202ed\x9b5m\re"
+    call = ToolCall(f"i{evil}", "function", f"f{evil}`", f'{{"a":"{evil}```"}}')
+    filled.create_session(name, f"title{evil}")
+    filled.append_message(name, Draft("tool", f"out{evil}``\x1b[m`"))
+    filled.append_message(
+        name, Draft("assistant", f"said{evil}", f"p{evil}", (call,), name=f"n{evil}")
+    )
+    text = b"".join(exported(filled, name, "markdown")).decode()
+    assert re.findall("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]", text) == []
+    assert text.startswith("# titleabc\ufffdd e\n\n- Session: `` no`\ufffd ``\n")
+    assert "````\noutabc\ufffdd\u240de```\n````\n" in text
+    assert "\n## assistant · nabc\ufffdd e · pabc\ufffdd e · 20" in text
+    assert "**Tool call** `` fabc\ufffdd e` `` `iabc\ufffdd e`\n\n````json\n" in text
