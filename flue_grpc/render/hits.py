@@ -9,6 +9,7 @@ from rich.text import Text
 
 from flue.agentindex.v1 import agent_index_pb2 as pb
 from flue_grpc.render.amounts import moment
+from flue_grpc.render.plain import kind_name, role_name
 from flue_grpc.render.safe import for_line
 from flue_grpc.render.tables import TOOL_STYLES
 
@@ -55,5 +56,5 @@ def _clean(part: bytes) -> str:
 
 def _who(hit: pb.Hit) -> str:
     if hit.kind in {pb.KIND_TOOL_CALL, pb.KIND_TOOL_RESULT, pb.KIND_THINKING}:
-        return pb.Kind.Name(hit.kind).removeprefix("KIND_").lower()
-    return pb.Role.Name(hit.role).removeprefix("ROLE_").lower()
+        return kind_name(hit.kind)
+    return role_name(hit.role)

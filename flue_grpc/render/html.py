@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from flue.agentindex.v1 import agent_index_pb2 as pb
 from flue_grpc.render.amounts import money, short_number, size, total_tokens
 from flue_grpc.render.html_style import STYLE
+from flue_grpc.render.plain import kind_name, role_name
 from flue_grpc.render.safe import for_terminal
 
 if TYPE_CHECKING:
@@ -105,8 +106,8 @@ def _bars(name: str, tokens: pb.TokenUsage, most: int) -> str:
 
 
 def _message(message: pb.Message) -> str:
-    role = pb.Role.Name(message.role).removeprefix("ROLE_").lower()
-    kind = pb.Kind.Name(message.kind).removeprefix("KIND_").lower()
+    role = role_name(message.role)
+    kind = kind_name(message.kind)
     error = " error" if message.is_error else ""
     anchor = f"m{message.offset}-{message.index}"
     opening = f'<section id="{anchor}" class="{role} {kind}{error}">\n'

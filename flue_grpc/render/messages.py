@@ -10,6 +10,7 @@ from rich.text import Text
 
 from flue.agentindex.v1 import agent_index_pb2 as pb
 from flue_grpc.render.amounts import moment, size
+from flue_grpc.render.plain import kind_name, role_name
 from flue_grpc.render.prose import Prose
 from flue_grpc.render.safe import for_line, for_terminal
 
@@ -58,8 +59,8 @@ def render(message: pb.Message, folds: Folds) -> Iterator[RenderableType]:
 
 def one_line(message: pb.Message) -> str:
     """Show one message as its place and one line, for a pipe."""
-    kind = pb.Kind.Name(message.kind).removeprefix("KIND_").lower()
-    role = pb.Role.Name(message.role).removeprefix("ROLE_").lower()
+    kind = kind_name(message.kind)
+    role = role_name(message.role)
     text = for_line(message.text)
     name = f" {for_line(message.tool_name)}" if message.tool_name else ""
     return f"{message.offset}.{message.index}\t{role}\t{kind}{name}\t{text}"
