@@ -140,7 +140,7 @@ class _Walk:
         status = entry.stat(follow_symlinks=False)
         if record is not None:
             self.result.paths.add(path)
-            if not _is_unchanged(record.key, status):
+            if record.key != FileKey.of(status):
                 self._dirty(path, root.place, record.source, status)
             return
         if path not in self.result.paths and _is_plain(entry.name):
@@ -165,7 +165,7 @@ class _Walk:
                 self.result.dirty.append(Found(real, place, source, key))
 
     def _dirty(self, path: str, place: Place, source: Source, status: os.stat_result) -> None:
-        self.result.dirty.append(Found(path, place, source, _key(status)))
+        self.result.dirty.append(Found(path, place, source, FileKey.of(status)))
 
 
 def _entries(path: str) -> Iterator[os.DirEntry[str]]:
@@ -196,22 +196,9 @@ def _is_entered(root: RealRoot, folders: tuple[str, ...]) -> bool:
     )
 
 
-def _is_unchanged(key: FileKey, status: os.stat_result) -> bool:
-    return (
-        key.mtime_ns == status.st_mtime_ns
-        and key.size == status.st_size
-        and key.inode == status.st_ino
-        and key.mode == status.st_mode
-    )
-
-
 def _regular_key(path: str) -> FileKey | None:
     try:
         status = os.lstat(path)
     except OSError:
         return None
-    return _key(status) if stat.S_ISREG(status.st_mode) else None
-
-
-def _key(status: os.stat_result) -> FileKey:
-    return FileKey(status.st_size, status.st_mtime_ns, status.st_ino, status.st_mode)
+    return FileKey.of(status) if stat.S_ISREG(status.st_mode) else None

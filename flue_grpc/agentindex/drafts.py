@@ -61,8 +61,8 @@ class Draft:
         self.blocks[number] = data
         self._pace()
         if len(self.ledger.fresh) >= LEDGER_SPILL_ENTRIES or len(self.blocks) >= BLOCKS_SPILL:
+            self.has_spilled = True  # even if only in part
             self._spill(self)
-            self.has_spilled = True
             self.blocks.clear()
             self.checkpoints.clear()
 

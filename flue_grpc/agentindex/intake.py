@@ -80,14 +80,14 @@ class Intake:
         except (apsw.Error, CancelledError):
             raise
         except Exception as error:  # noqa: BLE001 - should an adapter fail, it costs its file only
-            self._tell(found.place.tool, error)
+            self.tell(found.place.tool, error)
             return None
 
     def _parse(self, found: Found, opened: OpenTranscript, start: Start, draft: Draft) -> Draft:
         adapter = self._adapters[found.place.tool]
         try:
             parsed = parse(opened, adapter, found.source, start, draft, self._buffer)
-        except (OSError, ValueError):
+        except Exception:
             if draft.has_spilled:
                 index_rows.remove(self.db, draft.tid)
             raise
@@ -96,11 +96,11 @@ class Intake:
         draft.entry = Entry(draft.tid, found.path, found.place, parsed.record, stamp)
         return draft
 
-    def _tell(self, tool: str, error: Exception) -> None:
-        """Log a fault of an adapter, once: it may come with every file and every sweep."""
+    def tell(self, tool: str, error: Exception) -> None:
+        """Log what went wrong with a file, once: it may come with every file and every sweep."""
         if tool not in self._faulty:
             self._faulty.add(tool)
-            _log.error("a transcript of %s cannot be parsed", tool, exc_info=error)
+            _log.error("a transcript of %s cannot be taken in", tool, exc_info=error)
 
     def _fresh(self, found: Found) -> Start:
         return Start(self._adapters[found.place.tool].start(found.source))

@@ -76,12 +76,12 @@ class LocalSweep:
                     return  # the file was made anew: all of it is dirty now
         except CancelledError:
             self._roll_back()
-        except OSError:
-            self._roll_back()
-            raise
         except apsw.Error as error:
             self._roll_back()
             self._recover(error)
+        except BaseException:
+            self._roll_back()
+            raise
 
     def close(self) -> None:
         """Close the writer."""

@@ -9,6 +9,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
+from flue_grpc.agentindex.records import mtime_ns
 from flue_grpc.errors import TranscriptNotFoundError
 from flue_grpc.limits import HEAD_BYTES
 
@@ -24,7 +25,7 @@ _DIGEST_BYTES: Final = 10
 class OpenTranscript:
     """An open transcript as it was at the moment of opening.
 
-    ``size`` is in bytes, ``mtime_ns`` in nanoseconds since 1970. A file that grows
+    ``size`` is in bytes, ``mtime_ns`` is that of ``records``. A file that grows
     afterwards is read up to ``size``; one that shrinks gives fewer bytes.
     """
 
@@ -34,7 +35,7 @@ class OpenTranscript:
         """Own ``fd``; ``status`` is its fstat."""
         self.fd = fd
         self.size = status.st_size
-        self.mtime_ns = status.st_mtime_ns
+        self.mtime_ns = mtime_ns(status)
         self.inode = status.st_ino
         self.device = status.st_dev
         self.mode = status.st_mode

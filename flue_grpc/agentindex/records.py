@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
 import msgspec
 
 from flue_grpc.agentindex.adapters.base import Source
 from flue_grpc.agentindex.values import Summary
+
+if TYPE_CHECKING:
+    import os
+
+_EARLIEST_NS: Final = -(2**63)  # 1677-09-21, and 2262-04-11: what the index file can hold
+_LATEST_NS: Final = 2**63 - 1
 
 
 class FileKey(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -19,6 +27,19 @@ class FileKey(msgspec.Struct, frozen=True, array_like=True, gc=False):
     mtime_ns: int
     inode: int
     mode: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> FileKey:
+        """Return the key of a file as it is; its time is ``mtime_ns``."""
+        return cls(status.st_size, mtime_ns(status), status.st_ino, status.st_mode)
+
+
+def mtime_ns(status: os.stat_result) -> int:
+    """Return when a file was changed, in nanoseconds since 1970, within 64 bits.
+
+    A file system may hold any second of 64 bits, which is more than 64 bits of nanoseconds.
+    """
+    return max(_EARLIEST_NS, min(status.st_mtime_ns, _LATEST_NS))
 
 
 class Place(msgspec.Struct, frozen=True, array_like=True, gc=False):

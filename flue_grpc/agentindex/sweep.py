@@ -5,8 +5,11 @@ The same steps run in the server for little work and in the worker for much.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import apsw
 
 from flue_grpc.agentindex import index_rows
 from flue_grpc.limits import SWEEP_COMMIT_BYTES, SWEEP_COMMIT_TRANSCRIPTS
@@ -14,22 +17,31 @@ from flue_grpc.limits import SWEEP_COMMIT_BYTES, SWEEP_COMMIT_TRANSCRIPTS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    import apsw
-
     from flue_grpc.agentindex.discovery import Found
     from flue_grpc.agentindex.drafts import Draft
     from flue_grpc.agentindex.intake import Intake
     from flue_grpc.agentindex.records import Entry
 
 
+_log = logging.getLogger(__name__)
+
+
+def _tell(tool: str, error: Exception) -> None:
+    _log.error("a transcript of %s cannot be written", tool, exc_info=error)
+
+
 @dataclass(slots=True)
 class Batch:
-    """Some parsed files on their way into the index: what to write, what to drop."""
+    """Some parsed files on their way into the index: what to write, what to drop.
+
+    ``tell`` is told of a draft that cannot be written: the tool, and why.
+    """
 
     drafts: list[Draft] = field(default_factory=list)
     dropped: list[Entry] = field(default_factory=list)
     files: int = 0
     bytes: int = 0
+    tell: Callable[[str, Exception], None] = _tell
 
     @property
     def entries(self) -> list[Entry]:
@@ -44,7 +56,7 @@ def batches(
     files: int = SWEEP_COMMIT_TRANSCRIPTS,
 ) -> Iterator[Batch]:
     """Parse the newest files first; yield a batch whenever it is worth a transaction."""
-    batch = Batch()
+    batch = Batch(tell=intake.tell)
     for found in sorted(dirty, key=lambda found: -found.key.mtime_ns):
         before = previous(found.path)
         draft = intake.take(found, before)
@@ -56,7 +68,7 @@ def batches(
         batch.bytes += found.key.size
         if batch.files >= files or batch.bytes >= SWEEP_COMMIT_BYTES:
             yield batch
-            batch = Batch()
+            batch = Batch(tell=intake.tell)
     if batch.files:
         yield batch
 
@@ -64,14 +76,15 @@ def batches(
 def write_batch(db: apsw.Connection, batch: Batch) -> None:
     """Write a batch in one transaction, the one that spilled drafts have begun.
 
+    A draft that holds what the file cannot is dropped from the batch and from the index.
     Raises apsw.BusyError when another writer holds the file; the batch can be
     written again then, unless it had spilled.
     """
     if not db.in_transaction:
         db.execute("begin immediate")
     try:
-        for draft in batch.drafts:
-            index_rows.write_draft(db, draft)
+        for draft in tuple(batch.drafts):
+            _write_draft(db, batch, draft)
         for entry in batch.dropped:
             index_rows.remove(db, entry.tid)
         db.execute("commit")
@@ -79,3 +92,25 @@ def write_batch(db: apsw.Connection, batch: Batch) -> None:
         if db.in_transaction:
             db.execute("rollback")
         raise
+
+
+def _write_draft(db: apsw.Connection, batch: Batch, draft: Draft) -> None:
+    db.execute("savepoint draft")
+    try:
+        index_rows.write_draft(db, draft)
+    except apsw.Error:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it is, it costs its file only
+        db.execute("rollback to draft")
+        _leave_out(db, batch, draft, error)
+    db.execute("release draft")
+
+
+def _leave_out(db: apsw.Connection, batch: Batch, draft: Draft, error: Exception) -> None:
+    batch.drafts.remove(draft)
+    # What was spilled, or kept of the file before, is no longer what it holds.
+    for tid in filter(None, (draft.tid, draft.replaces)):
+        index_rows.remove(db, tid)
+    if draft.entry is not None:
+        batch.dropped.append(draft.entry)
+        batch.tell(draft.entry.place.tool, error)

@@ -25,6 +25,7 @@ from flue_grpc.agentindex.index_file import connect_writer
 from flue_grpc.agentindex.intake import Intake
 from flue_grpc.agentindex.records import Place
 from flue_grpc.agentindex.sweep import Batch, batches, write_batch
+from flue_grpc.agentindex.usage_blocks import clamp
 from flue_grpc.agentindex.worker_messages import Progress, WorkerOrder, WorkerReport
 from flue_grpc.limits import SWEEP_COMMIT_TRANSCRIPTS, WORKER_NICE
 
@@ -98,13 +99,14 @@ class _Sweep:
         return [file for file in found.dirty if file.path not in avoid]
 
     def _parse(self, dirty: list[Found]) -> None:
-        of_bytes = sum(found.key.size for found in dirty)
+        # Sparse files may be larger together than a report can say.
+        of_bytes = clamp(sum(found.key.size for found in dirty))
         files = size = 0
         _report(WorkerReport(progress=Progress(0, len(dirty), 0, of_bytes)))
         count = 1 if self._order.is_careful else SWEEP_COMMIT_TRANSCRIPTS
         for batch in batches(dirty, self._intake, self._previous, count):
             write_batch(self._db, batch)
-            files, size = files + batch.files, size + batch.bytes
+            files, size = files + batch.files, clamp(size + batch.bytes)
             _report(
                 WorkerReport(
                     stored=tuple(entry.tid for entry in batch.entries),

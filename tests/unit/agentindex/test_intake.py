@@ -301,7 +301,7 @@ def test_a_parser_that_fails_costs_its_file_only(shelf, caplog):
     assert shelf.take() is None
     assert "the parser fails" in caplog.text
     assert shelf.take() is None
-    assert caplog.text.count("a transcript of logs cannot be parsed") == 1
+    assert caplog.text.count("a transcript of logs cannot be taken in") == 1
 
 
 def test_an_error_of_the_disk_costs_its_file_only(shelf, monkeypatch):
