@@ -53,10 +53,16 @@ def _go_on() -> None:
     """Give way to nobody."""
 
 
+def _still_allowed() -> bool:
+    """Say yes: nobody has asked for credentials that could be taken away."""
+    return True
+
+
 class Call:
     """One call under way, used by its worker alone.
 
-    ``principal`` names the caller, empty where nobody asks for credentials.
+    ``principal`` names the caller, empty where nobody asks for credentials, and
+    ``is_allowed`` says from any thread whether these still hold.
 
     ``give_way`` may rest; a stream calls it before each response but the first.
 
@@ -69,6 +75,7 @@ class Call:
         "context",
         "give_way",
         "id",
+        "is_allowed",
         "method",
         "principal",
         "raw",
@@ -86,6 +93,7 @@ class Call:
         self.context = context
         self.id = secrets.token_hex(8)
         self.principal = ""
+        self.is_allowed: Callable[[], bool] = _still_allowed
         self.raw = raw
         self.received_bytes = len(raw)
         self.sent_bytes = 0
@@ -202,11 +210,12 @@ def code_of(context: grpc.ServicerContext) -> grpc.StatusCode | None:
 
 def final_code(call: Call, *, left_early: bool) -> str:
     """Name the status that a call ended with; ``left_early``: its handler did not finish."""
+    # What the guard said reached the client first, whatever the handler made of it.
+    if call.watched is not None and call.watched.ended_with is not None:
+        return call.watched.ended_with.name
     code = code_of(call.context)
     if code is not None:
         return code.name
-    if call.watched is not None and call.watched.ended_with is not None:
-        return call.watched.ended_with.name
     return "CANCELLED" if left_early else "OK"
 
 

@@ -2,7 +2,7 @@
 
 A call is watched while it works without a response to send, and while its
 client takes none. Telling the guard is one assignment; only the guard's thread
-compares times.
+compares times. A stream is ended as well when its credentials hold no longer.
 """
 
 from __future__ import annotations
@@ -46,30 +46,48 @@ def unread(seconds: float) -> Patience:
     return Patience(seconds, grpc.StatusCode.DEADLINE_EXCEEDED, "no request came in time")
 
 
+def _always() -> bool:
+    return True
+
+
 class Watched:
     """One call under the guard's eyes; ``ended_with`` says how the guard ended it."""
 
-    __slots__ = ("_end", "_state", "ended_with")
+    __slots__ = ("_end", "_is_allowed", "_state", "ended_with")
 
     def __init__(self, end: EndCall) -> None:
         self.ended_with: grpc.StatusCode | None = None
         self._end = end
+        self._is_allowed: Callable[[], bool] = _always
         self._state: tuple[float, Patience] | None = None
+
+    def only_while(self, is_allowed: Callable[[], bool]) -> None:
+        """Have the call end at the first look at which ``is_allowed`` says no."""
+        self._is_allowed = is_allowed
+
+    def release(self) -> None:
+        """Let the call be: nothing ends it any more."""
+        self._is_allowed = _always
+        self._state = None
 
     def expect(self, patience: Patience | None) -> None:
         """Start a state of the call: None may last for ever."""
         self._state = None if patience is None else (time.monotonic(), patience)
 
     def look(self, now: float) -> None:
-        """End the call when its state has lasted too long."""
+        """End the call when its state has lasted too long, or it is not allowed any more."""
         state = self._state
-        if state is None:
-            return
-        since, patience = state
-        if now - since >= patience.seconds:
-            self._state = None
-            self.ended_with = patience.code
-            self._end(patience.code, patience.message)
+        if not self._is_allowed():
+            self._finish(grpc.StatusCode.UNAUTHENTICATED, "the credentials hold no longer")
+        elif state is not None:
+            since, patience = state
+            if now - since >= patience.seconds:
+                self._finish(patience.code, patience.message)
+
+    def _finish(self, code: grpc.StatusCode, message: str) -> None:
+        self.release()
+        self.ended_with = code
+        self._end(code, message)
 
 
 class Guard:
@@ -97,7 +115,7 @@ class Guard:
 
     def forget(self, watched: Watched) -> None:
         """Stop watching a call; again does nothing."""
-        watched.expect(None)
+        watched.release()
         with self._lock:
             self._watched.pop(id(watched), None)
 

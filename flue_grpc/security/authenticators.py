@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from flue_grpc.errors import UnauthenticatedError
 from flue_grpc.security.alternative_names import configured_name, names_of
@@ -25,7 +25,12 @@ _LOGGED_NAME_CHARACTERS: Final = 128
 
 
 class Authenticator(Protocol):
-    """One way to find out who calls."""
+    """One way to find out who calls.
+
+    ``forgets``: who was known may not be so later, while the server runs.
+    """
+
+    forgets: ClassVar[bool]
 
     def identify(self, metadata: Metadata, auth_context: AuthContext) -> Principal:
         """Name the caller; raises UnauthenticatedError when nobody is known by that."""
@@ -33,6 +38,8 @@ class Authenticator(Protocol):
 
 class TokenAuthenticator:
     """Demands ``authorization: Bearer TOKEN``, once, with a token of the file."""
+
+    forgets: ClassVar[bool] = True
 
     def __init__(self, tokens: TokenFile) -> None:
         """Go by the tokens of a file."""
@@ -55,6 +62,8 @@ class CertificateAuthenticator:
 
     The common name is left out: it is no name of a peer since RFC 6125.
     """
+
+    forgets: ClassVar[bool] = False
 
     def __init__(self, roles: Mapping[str, Role]) -> None:
         """Take the roles by subject alternative name; ``*`` is any certificate.
@@ -86,6 +95,8 @@ class CertificateAuthenticator:
 
 class Trusting:
     """Lets everybody in: somebody else, such as a sidecar, has asked for credentials."""
+
+    forgets: ClassVar[bool] = False
 
     def identify(self, metadata: Metadata, auth_context: AuthContext) -> Principal:
         """Name nobody, and allow everything."""

@@ -45,6 +45,38 @@ def call_of(kind, context, follow=False):
     return Call(method, context, b"")
 
 
+def test_a_call_ends_when_it_is_not_allowed_any_more_whatever_its_state(clock):
+    for state in (None, stalled(60)):
+        ends = []
+        watched = Watched(lambda code, message, ends=ends: ends.append((code, message)))
+        answers = iter([True, False])
+        watched.only_while(lambda answers=answers: next(answers))
+        watched.expect(state)
+        watched.look(clock.now)
+        assert ends == []
+        watched.look(clock.now)
+        assert ends == [(grpc.StatusCode.UNAUTHENTICATED, "the credentials hold no longer")]
+        assert watched.ended_with is grpc.StatusCode.UNAUTHENTICATED
+        watched.look(clock.now + 1000)
+        assert len(ends) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked"), [(Kind.UNARY, 0), (Kind.FINITE, 1), (Kind.LIVE, 1), (Kind.REFLECTION, 1)]
+)
+def test_streams_alone_are_asked_whether_they_are_still_allowed(clock, kind, asked):
+    guard, questions = Guard(), []
+    call = call_of(kind, Context(remaining=5))
+    call.is_allowed = lambda: questions.append(kind) is None
+    with Deadlines(guard, Patiences()).around(call):
+        call.watched.look(clock.now)
+    for callback in call.context.callbacks:
+        callback()
+    call.watched.look(clock.now)
+    guard.close()
+    assert len(questions) == asked
+
+
 def test_a_state_ends_the_call_when_it_has_lasted_too_long(clock):
     ends = []
     watched = Watched(lambda code, message: ends.append((code, message)))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
-from flue_grpc.errors import UnauthenticatedError
+from flue_grpc.errors import ReadOnlyCredentialsError, UnauthenticatedError
 from flue_grpc.security.roles import Principal, Role, check_allowed, is_open
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import grpc
+    from collections.abc import Callable, Iterator
 
     from flue_grpc.rpc.calls import Call
     from flue_grpc.security.authenticators import AuthContext, Trust
@@ -30,20 +29,34 @@ class Authentication:
 
     @contextmanager
     def around(self, call: Call) -> Iterator[None]:
-        """Refuse the call before its request is read, or note whose it is."""
+        """Refuse the call before its request is read, or note whose it is, and for how long."""
         if not is_open(call.method.path):
-            principal = self._identify(call.context)
+            identify = self._way_in(call)
+            principal = identify()
             call.principal = principal.name
             check_allowed(principal, call.method.path)
         yield
 
-    def _identify(self, context: grpc.ServicerContext) -> Principal:
+    def _way_in(self, call: Call) -> Callable[[], Principal]:
+        """Return what names the caller by credentials that it brought, again and again."""
+        context = call.context
         if context.peer().startswith(_UNIX_PEER):
-            return SOCKET_USER
+            return lambda: SOCKET_USER
         # typeshed has a value where grpcio gives a sequence of values.
         properties = cast("AuthContext", context.auth_context())
         kinds = tuple(properties.get("transport_security_type", ()))
         authenticator = self._trust.secure if kinds == (_SECURE_TYPE,) else self._trust.plaintext
         if authenticator is None:
             raise UnauthenticatedError("this address takes no calls")
-        return authenticator.identify(context.invocation_metadata(), properties)
+        identify = partial(authenticator.identify, context.invocation_metadata(), properties)
+        if authenticator.forgets:
+            call.is_allowed = partial(_is_allowed, identify, call.method.path)
+        return identify
+
+
+def _is_allowed(identify: Callable[[], Principal], path: str) -> bool:
+    try:
+        check_allowed(identify(), path)
+    except (UnauthenticatedError, ReadOnlyCredentialsError):
+        return False
+    return True

@@ -44,6 +44,8 @@ class Deadlines:
         call.send_patience = self._stalled
         call.work_patience = self._work_patience(call)
         call.working()
+        if call.kind is not Kind.UNARY:
+            watched.only_while(call.is_allowed)
         forget = partial(self._guard.forget, watched)
         try:
             yield

@@ -10,14 +10,16 @@ from pathlib import Path
 
 import grpc
 import pytest
+from google.protobuf.message_factory import GetMessageClass
 from google.rpc import error_details_pb2
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from grpc_status import rpc_status
 
+from flue.store.v1 import store_pb2
 from flue_grpc.security.roles import READ_METHODS, Role
 from flue_grpc.security.token_edit import add_token, remove_token
 from tests.waiting import wait_until
-from tests.wire.security.contract_calls import RPCS, everything_said, prepare
+from tests.wire.security.contract_calls import RPCS, SERVED, everything_said, prepare
 from tests.wire.security.process import is_serving, running
 
 REFUSED = "UNAUTHENTICATED"
@@ -134,6 +136,58 @@ def test_tokens_rotate_without_a_restart(product, channel):
     remove_token(product.tokens, "next")
     assert refused(rpc, channel, **bearing(token)) == ("UNAUTHENTICATED", "UNAUTHENTICATED")
     assert product.process.poll() is None
+
+
+LIVE = {
+    "ListMessages": {"session_id": "s", "follow": True},
+    "ReadTranscript": SERVED["ReadTranscript"] | {"follow": True},
+    "Watch": {},
+}
+
+
+def open_stream(channel, name, token, **fields):
+    """Begin a call that streams its responses; it has to end within a minute."""
+    descriptor = BY_NAME[name].descriptor
+    request = GetMessageClass(descriptor.input_type)(**fields).SerializeToString()
+    parse = GetMessageClass(descriptor.output_type).FromString
+    call = channel.unary_stream(BY_NAME[name].path, None, parse)
+    return call(request, timeout=60, **bearing(token))
+
+
+@pytest.mark.parametrize("name", LIVE)
+def test_a_stream_ends_with_the_token_that_opened_it(product, channel, name):
+    prepare_with(channel, product.token())
+    leaver, stayer = (add_token(product.tokens, Role.READ, f"{who}-{name}") for who in "ab")
+    ending = open_stream(channel, name, leaver, **LIVE[name])
+    going_on = open_stream(channel, name, stayer, **LIVE[name])
+    next(ending)
+    next(going_on)
+    remove_token(product.tokens, f"a-{name}")
+    with pytest.raises(grpc.RpcError) as caught:
+        list(ending)
+    assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+    assert going_on.is_active()
+    going_on.cancel()
+    lines = product.logged(f"principal=a-{name}")
+    (line,) = (line for line in lines.splitlines() if f"principal=a-{name} " in line)
+    assert " code=UNAUTHENTICATED " in line
+
+
+def test_a_stream_whose_reader_waits_ends_with_its_token_too(product, channel):
+    prepare_with(channel, product.token())
+    append = BY_NAME["AppendMessage"]
+    for _ in range(8):
+        message = {"role": "user", "content": "x" * 1_000_000}
+        request = store_pb2.AppendMessageRequest(session_id="s", message=message)
+        assert append.attempt(channel, request, **bearing(product.token()))[1] is None
+    token = add_token(product.tokens, Role.READ, "waiter")
+    stream = open_stream(channel, "ListMessages", token, session_id="s")
+    next(stream)
+    remove_token(product.tokens, "waiter")
+    product.logged("principal=waiter")
+    with pytest.raises(grpc.RpcError) as caught:
+        list(stream)
+    assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
 def test_the_token_file_is_private(product):
