@@ -131,7 +131,13 @@ def _bind_unix(server: grpc.Server, path: Path, credentials: grpc.ServerCredenti
     first = _free_name(path)
     with _private_sockets():
         _add_port(server, UnixAddress(first).target, credentials)
-    first.rename(path)
+    try:
+        first.rename(path)
+    except OSError as error:
+        first.unlink(missing_ok=True)
+        raise ConfigError(
+            f"cannot make the socket {path}: {error.strerror}; is that name another user's?"
+        ) from error
 
 
 def _free_name(path: Path) -> Path:

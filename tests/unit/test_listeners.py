@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import socket
@@ -185,6 +186,23 @@ def test_a_directory_that_cannot_be_written_is_named(directory, server, monkeypa
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
     with pytest.raises(ConfigError, match=f"{directory} cannot be written"):
         bind(server, UnixAddress(directory / "s"), None)
+
+
+def test_a_name_that_another_user_has_is_told_and_nothing_is_left(directory, server, monkeypatch):
+    path = directory / "s"
+    with socket.socket(socket.AF_UNIX) as anothers:
+        anothers.bind(str(path))
+
+    def refuse(_self, _target):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    # As in a sticky directory.
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(ConfigError) as refused:
+        bind(server, UnixAddress(path), None)
+    told = f"cannot make the socket {path}: Operation not permitted; is that name another user's?"
+    assert str(refused.value) == told
+    assert [entry.name for entry in directory.iterdir()] == ["s"]
 
 
 def test_a_socket_name_of_the_greatest_length_is_bound(directory, server):
