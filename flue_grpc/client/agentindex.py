@@ -42,7 +42,8 @@ class AgentIndexClient:
 
     In lists, ``limit`` is how many items are wanted over as many calls as that
     takes, None or 0 for all; ``page_token`` goes on from an earlier response. Every
-    method raises CallError.
+    method raises CallError, and ValueError for what no request can hold, such as a
+    number beyond its field.
     """
 
     def __init__(self, channel: grpc.Channel, caller: Caller) -> None:

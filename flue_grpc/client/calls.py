@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import grpc
 
-from flue_grpc.client.failures import from_rpc_error
+from flue_grpc.client.failures import CallError, from_rpc_error
 from flue_grpc.client.retry import Backoff, Deadline, RetryPolicy, may_repeat
 
 if TYPE_CHECKING:
@@ -15,12 +16,12 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
-    from flue_grpc.client.failures import CallError
     from flue_grpc.client.retry import OnBreak
     from flue_grpc.client.target import Target
 
 Request = TypeVar("Request", bound="Message")
 Response = TypeVar("Response", bound="Message")
+Answer = TypeVar("Answer")
 Request_co = TypeVar("Request_co", bound="Message", covariant=True)
 Response_contra = TypeVar("Response_contra", bound="Message", contravariant=True)
 
@@ -48,6 +49,27 @@ class Place(Protocol[Request_co, Response_contra]):
         """Whether the stream has no end of its own, such as a follow or a watch."""
 
 
+class Handle:
+    """Ends a stream from any thread: the call of the moment, and that there be another."""
+
+    def __init__(self) -> None:
+        """Begin with no call."""
+        self.is_closed = False
+        self._call: Any = None
+
+    def started(self, call: Any) -> None:  # noqa: ANN401 - grpc's call types are private
+        """Take the call that the stream goes on with."""
+        self._call = call
+        if self.is_closed:
+            call.cancel()
+
+    def close(self) -> None:
+        """End the stream."""
+        self.is_closed = True
+        if self._call is not None:
+            self._call.cancel()
+
+
 class Caller:
     """What every call of a client has in common."""
 
@@ -60,10 +82,17 @@ class Caller:
         self._timeout = timeout
         self._on_break = on_break
         self._closed = False
+        self._pauses = threading.Condition()
 
     def close(self) -> None:
-        """Repeat nothing any more: the connection is about to be closed."""
+        """Call nothing any more: the connection is about to be closed."""
         self._closed = True
+        self.wake()
+
+    def wake(self) -> None:
+        """Let what waits for its next attempt see that it was closed."""
+        with self._pauses:
+            self._pauses.notify_all()
 
     def read(
         self,
@@ -93,17 +122,17 @@ class Caller:
         method: grpc.UnaryStreamMultiCallable[Request, Response],
         place: Place[Request, Response],
         timeout: float | None,
-        started: Callable[[Any], None],
+        handle: Handle,
     ) -> Generator[Response, None, None]:
         """Stream responses, going on from ``place`` whenever the stream breaks.
 
-        ``started`` is given each underlying call, to cancel it. Raises CallError.
+        ``handle`` ends it. Raises CallError.
         """
         deadline = Deadline(timeout)
         backoff = Backoff(self._policy, deadline, is_live=place.is_live, on_break=self._on_break)
         while True:
-            call = method(place.request(), timeout=deadline.remaining(), metadata=self._metadata)
-            started(call)
+            call = self._begin(method, place.request(), deadline)
+            handle.started(call)
             try:
                 for response in call:
                     place.advance(response)
@@ -115,7 +144,9 @@ class Caller:
                     raise failure from error
                 if place.is_complete:
                     return
-                self._wait(backoff, failure)
+                self._wait(backoff, failure, lambda: handle.is_closed)
+                if handle.is_closed:
+                    return
                 continue
             finally:
                 call.cancel()
@@ -134,17 +165,32 @@ class Caller:
         backoff = Backoff(self._policy, deadline)
         while True:
             try:
-                return method(request, timeout=deadline.remaining(), metadata=self._metadata)
+                return self._begin(method, request, deadline)
             except grpc.RpcError as error:
                 failure = from_rpc_error(error)
                 if not may_repeat(failure, changes_nothing=changes_nothing):
                     raise failure from error
-                self._wait(backoff, failure)
+                self._wait(backoff, failure, lambda: False)
 
-    def _wait(self, backoff: Backoff, failure: CallError) -> None:
-        """Wait for the next attempt; raises ``failure`` when there is to be none."""
+    def _begin(self, method: Callable[..., Answer], request: Message, deadline: Deadline) -> Answer:
+        """Make a call. Raises RpcError, or CallError when the client is closed."""
+        try:
+            return method(request, timeout=deadline.remaining(), metadata=self._metadata)
+        except ValueError as error:
+            # That is what a closed channel raises.
+            if not self._closed:
+                raise
+            raise CallError(grpc.StatusCode.CANCELLED, "the client is closed") from error
+
+    def _wait(self, backoff: Backoff, failure: CallError, is_over: Callable[[], bool]) -> None:
+        """Wait for the next attempt, or until ``is_over``.
+
+        Raises ``failure`` when there is to be none.
+        """
         if not self._closed:
-            backoff.wait(failure)
+            seconds = backoff.pause_after(failure)
+            with self._pauses:
+                self._pauses.wait_for(lambda: self._closed or is_over(), seconds)
         if self._closed:
             raise failure
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import grpc
+from google.protobuf.message import DecodeError
 from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 
@@ -73,14 +74,20 @@ def from_rpc_error(error: grpc.RpcError) -> CallError:
         return CallError(grpc.StatusCode.UNKNOWN, str(error))
     code = error.code() or grpc.StatusCode.UNKNOWN
     message = error.details() or ""
-    status = _status(error)
-    info, retry = ErrorInfo(), RetryInfo()
-    retry_after = None
-    for detail in status.details:
+    try:
+        info, retry_after = _details(error)
+    except (DecodeError, OverflowError, ValueError):
+        return CallError(code, message)  # not from a server of ours
+    return CallError(code, message, info.reason, info.metadata, retry_after)
+
+
+def _details(call: grpc.Call) -> tuple[ErrorInfo, float | None]:
+    info, retry, retry_after = ErrorInfo(), RetryInfo(), None
+    for detail in _status(call).details:
         detail.Unpack(info)
         if detail.Unpack(retry):
             retry_after = retry.retry_delay.ToTimedelta().total_seconds()
-    return CallError(code, message, info.reason, info.metadata, retry_after)
+    return info, retry_after
 
 
 def _status(call: grpc.Call) -> Status:

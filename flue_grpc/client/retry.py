@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 OnBreak = Callable[["CallError | None"], None]
 
 _DOUBLINGS: Final = 30  # more would pass what a float holds
+_ENDLESS_SECONDS: Final = 1e8  # gRPC's header has eight digits, and takes more for no time
 
 
 def in_silence(error: CallError | None) -> None:
@@ -42,8 +43,10 @@ class Deadline:
     """The time that a whole call may take, repeats and resumes included."""
 
     def __init__(self, seconds: float | None) -> None:
-        """Start the clock; None never ends."""
-        self._end = None if seconds is None else time.monotonic() + seconds
+        """Start the clock; None never ends, nor does what is longer than gRPC can say."""
+        self._end = None
+        if seconds is not None and seconds < _ENDLESS_SECONDS:
+            self._end = time.monotonic() + seconds
 
     def remaining(self) -> float | None:
         """Seconds that are left, at least 0; None when there is no end."""
@@ -51,7 +54,7 @@ class Deadline:
 
 
 class Backoff:
-    """The repeats of one call: it waits, or raises when there is no use."""
+    """The repeats of one call: how long to wait for each, or that there is no use."""
 
     def __init__(
         self,
@@ -77,8 +80,8 @@ class Backoff:
             self._failures = 0
             self._on_break(None)
 
-    def wait(self, error: CallError) -> None:
-        """Wait before the next attempt; raises ``error`` when it was the last one."""
+    def pause_after(self, error: CallError) -> float:
+        """Say how many seconds to wait; raises ``error`` when it was the last attempt."""
         self._failures += 1
         if self._failures == 1:
             self._failing_since = time.monotonic()
@@ -89,7 +92,7 @@ class Backoff:
             raise error
         if self._failures == 1:
             self._on_break(error)
-        time.sleep(seconds)
+        return seconds
 
     def _is_last(self, seconds: float) -> bool:
         if self._is_live and self.has_begun:

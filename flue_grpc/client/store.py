@@ -30,7 +30,8 @@ class StoreClient:
     In lists, ``limit`` is how many items are wanted over as many calls as that
     takes, None or 0 for all; ``page_token`` goes on from an earlier response. Writes
     get a request id of their own where none is given, so that a repeat after a
-    broken connection writes nothing twice. Every method raises CallError.
+    broken connection writes nothing twice. Every method raises CallError, and
+    ValueError for what no request can hold, such as a number beyond its field.
     """
 
     def __init__(self, channel: grpc.Channel, caller: Caller) -> None:

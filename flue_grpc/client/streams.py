@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import grpc
 
+from flue_grpc.client.calls import Handle
 from flue_grpc.client.failures import CallError
 
 if TYPE_CHECKING:
@@ -38,9 +39,9 @@ class ItemStream(Generic[Response, Item]):
         """Prepare; the call is made when iteration starts."""
         self.last: Response | None = None
         self._items = items
-        self._call: Any = None
-        self._closed = False
-        self._responses = caller.stream(method, place, timeout, self._started)
+        self._caller = caller
+        self._handle = Handle()
+        self._responses = caller.stream(method, place, timeout, self._handle)
 
     def __iter__(self) -> Iterator[Item]:
         for response in self.responses():
@@ -56,7 +57,7 @@ class ItemStream(Generic[Response, Item]):
                 self.last = response
                 yield response
         except CallError as error:
-            if not (self._closed and error.code is grpc.StatusCode.CANCELLED):
+            if not (self._handle.is_closed and error.code is grpc.StatusCode.CANCELLED):
                 raise
         finally:
             # A loop that is left frees the call at once, not when garbage is collected.
@@ -64,9 +65,8 @@ class ItemStream(Generic[Response, Item]):
 
     def close(self) -> None:
         """End the stream, from any thread; iteration stops."""
-        self._closed = True
-        if self._call is not None:
-            self._call.cancel()
+        self._handle.close()
+        self._caller.wake()
 
     def __enter__(self) -> Self:
         return self
@@ -78,8 +78,3 @@ class ItemStream(Generic[Response, Item]):
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-    def _started(self, call: Any) -> None:  # noqa: ANN401 - grpc's call types are private
-        self._call = call
-        if self._closed:
-            call.cancel()

@@ -49,6 +49,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         """Raise ConfigError for what can never work or would give a token away."""
         if (self.certificate is None) != (self.private_key is None):
             raise ConfigError("a client's certificate and its private key go together")
+        if not (self.token.isascii() and self.token.isprintable()):
+            raise ConfigError("a token is printable ASCII on one line")
         if self.is_unix:
             _check_socket_path(self.address.removeprefix(_UNIX))
             return

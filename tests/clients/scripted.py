@@ -30,6 +30,9 @@ def pack(detail):
 def fail(context, code, reason, building=""):
     if not reason:
         context.abort(code, "broken")
+    if isinstance(reason, bytes):
+        context.set_trailing_metadata((("grpc-status-details-bin", reason),))
+        context.abort(code, "foreign")
     metadata = {"building": "true"} if building else {"id": "ses_1"}
     details = [pack(ErrorInfo(reason=reason, domain="flue-grpc", metadata=metadata))]
     details.append(pack(RetryInfo(retry_delay=Duration(nanos=1_000_000))))

@@ -131,10 +131,13 @@ def test_what_cannot_work_is_said_in_words(base, capfd, flags, words):
 def never_waits(monkeypatch):
     """Let no call be made a second time."""
 
-    def fail(seconds):
+    pause_after = retry.Backoff.pause_after
+
+    def fail(backoff, error):
+        seconds = pause_after(backoff, error)
         pytest.fail(f"waits for {seconds} s to try again")
 
-    monkeypatch.setattr(retry.time, "sleep", fail)
+    monkeypatch.setattr(retry.Backoff, "pause_after", fail)
 
 
 @pytest.mark.parametrize("command", [["sessions"], ["search", "x"], ["memory", "list"]])

@@ -49,6 +49,12 @@ def test_a_certificate_means_tls_and_needs_its_key():
             Target(address="127.0.0.1:7000", **half).check()
 
 
+@pytest.mark.parametrize("token", ["a\nb", "\u00fc", "\ud800", "a\0"])
+def test_a_token_that_no_header_can_carry(token):
+    with pytest.raises(ConfigError, match="a token is printable ASCII"):
+        Target(address="unix:/x", token=token).check()
+
+
 def test_a_token_is_read_from_either_kind_of_file(tmp_path):
     file = tmp_path / "tokens"
     file.write_text("# comment\n\nfull abc-def default\nread other second\n")
