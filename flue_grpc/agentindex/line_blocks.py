@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from flue_grpc.agentindex.lines import LineBlock
+from flue_grpc.agentindex.lines import BRACE, LineBlock, after_hollow
 from flue_grpc.limits import LINE_BYTES
 
 if TYPE_CHECKING:
@@ -22,8 +22,9 @@ class LineBlocks:
     ``start`` is taken for a line's start. Once iterated, ``offset`` is just after the
     last newline, ``end`` where the bytes ended, earlier than asked in a file that was
     cut meanwhile, and ``tail`` what lies between. A line above ``cap`` is stepped over,
-    and an unterminated one leaves an empty tail: neither is ever held. A block is valid
-    until the next one is asked for. Iterating raises OSError.
+    and an unterminated one leaves an empty tail: neither is ever held. Hollow lines in a
+    row may come as one. A block is valid until the next one is asked for. Iterating raises
+    OSError.
     """
 
     def __init__(
@@ -105,10 +106,17 @@ class LineBlocks:
 
 
 def _newlines(buffer: bytearray, start: int, end: int) -> list[int]:
+    """Find the newlines; of hollow lines in a row the last one alone, as if they were one."""
     found = []
     find = buffer.find
+    last = end - 1
     place = find(b"\n", start, end)
     while place >= 0:
         found.append(place)
+        if place < last and buffer[place + 1] != BRACE:
+            behind = after_hollow(buffer, place + 1, end)
+            if behind > place + 1:
+                place = behind - 1
+                found.append(place)
         place = find(b"\n", place + 1, end)
     return found

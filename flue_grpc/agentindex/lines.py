@@ -1,13 +1,15 @@
 """Physical lines: bytes between two newlines, each with its byte offset (behaviour B3).
 
 Lines are split on the byte 0x0A alone, never on what text modes call a line end, because
-an offset is an anchor that clients keep (formats §1.1).
+an offset is an anchor that clients keep (formats §1.1). A line is hollow when no object
+begins in it: whatever else it holds, it says nothing, and a file may have millions.
 """
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple, Self
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import msgspec
 
@@ -15,6 +17,10 @@ from flue_grpc.limits import LINE_BYTES, READ_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+BRACE: Final = ord("{")
+NEWLINE: Final = ord("\n")
+_HOLLOW: Final = re.compile(rb"(?:[^{\n]*+\n)*+")
 
 
 class Line(msgspec.Struct, frozen=True, gc=False):
@@ -34,7 +40,8 @@ class LineBlock(NamedTuple):
     """Some whole lines in one piece of memory; ``ends`` are the places behind them.
 
     The first line begins at ``view[0]``, which is byte ``offset`` of the file, and each
-    other one behind the newline that ends the one before it.
+    other one behind the newline that ends the one before it. Hollow lines in a row may
+    count as one.
     """
 
     view: memoryview
@@ -45,6 +52,15 @@ class LineBlock(NamedTuple):
     def of_line(cls, data: bytes | memoryview, offset: int) -> Self:
         """Make a block of one line without its newline."""
         return cls(memoryview(data), offset, (len(data),))
+
+
+def after_hollow(data: bytes | bytearray, start: int, end: int | None = None) -> int:
+    """Return the place behind the hollow lines that follow each other from ``start`` on.
+
+    ``start`` is a line's start; only terminated lines before ``end`` count.
+    """
+    match = _HOLLOW.match(data, start, len(data) if end is None else end)
+    return match.end() if match else start
 
 
 def read_lines(fd: int, start: int, end: int, cap: int = LINE_BYTES) -> Iterator[Line]:

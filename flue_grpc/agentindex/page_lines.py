@@ -52,6 +52,11 @@ class Parser:
         self._adapter = located.adapter
         self._checkpoints = located.checkpoints if is_indexed else None
 
+    @property
+    def most_hollow(self) -> int:
+        """The bytes of hollow lines that may count as one line: a page stays in its bounds."""
+        return min(FIRST_READ_BYTES, self.limits.page_file_bytes)
+
     def context_before(self, offset: int) -> Context:
         """Return the context of the line that begins at ``offset``."""
         position, context = self._checkpoints.at(offset) if self._checkpoints else (0, Context())
@@ -75,7 +80,7 @@ class OnwardLines:
     def __init__(self, parser: Parser, place: Place) -> None:
         """Begin at ``place``."""
         self._parser = parser
-        self._reader = OnwardReader(parser.file, place.line_start)
+        self._reader = OnwardReader(parser.file, place.line_start, parser.most_hollow)
         self._position = place.position
         self._context: Context | None = None
         self._held: ReadLine | None = None
@@ -135,7 +140,7 @@ class BackwardLines:
     def __init__(self, parser: Parser, position: int) -> None:
         """Begin before ``position``, a line's start or the end of a whole object."""
         self._parser = parser
-        self._reader = BackwardReader(parser.file, position)
+        self._reader = BackwardReader(parser.file, position, parser.most_hollow)
         self._lines: list[ReadLine] = []
         self._wanted = FIRST_READ_BYTES
 

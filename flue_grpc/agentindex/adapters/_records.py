@@ -63,7 +63,8 @@ class Records(Generic[R]):
 
     def rescue(self, line: bytes | memoryview) -> Iterator[R]:
         """Yield the records of a line that ``decode`` refuses."""
-        return map(self.one_of, whole_objects(bytes(line)))
+        data = bytes(line)
+        return map(self.one_of, whole_objects(data)) if b"}" in data else iter(())
 
     def one_of(self, data: bytes) -> R:
         """Return the record of one whole object, whatever the types of its members."""

@@ -32,24 +32,27 @@ def path(tmp_path):
 
 
 @given(
-    data=st.lists(st.sampled_from([b"\n", b"a", b"bcd", b"e" * 30])).map(b"".join),
+    data=st.lists(st.sampled_from([b"\n", b"a", b"{", b"bcd", b"{" * 30])).map(b"".join),
     buffer=st.integers(1, 40),
 )
 @example(data=b"", buffer=1)
-@example(data=b"\n\n", buffer=1)
+@example(data=b"\n\n\n{\n", buffer=3)
 @settings(max_examples=100)
 def test_lines_are_those_of_the_line_reader(tmp_path_factory, data, buffer):
     path = tmp_path_factory.mktemp("lines") / "t"
     path.write_bytes(data)
     expected = list(split_lines(data, 0))
     lines, (offset, end, tail) = blocks_of(path, buffer=buffer)
-    assert lines == [(line.offset, line.data) for line in expected if line.terminated]
+    assert [line for line in lines if b"{" in line[1]] == [
+        (line.offset, line.data) for line in expected if line.terminated and b"{" in line.data
+    ]
+    assert b"".join(line + b"\n" for _, line in lines) == data[:offset]
     assert offset == data.rfind(b"\n") + 1
     assert (end, tail) == (len(data), data[offset:])
 
 
 @given(
-    lines=st.lists(st.integers(0, 30).map(lambda size: b"x" * size)),
+    lines=st.lists(st.integers(1, 30).map(lambda size: b"{" * size)),
     tail=st.integers(0, 30).map(lambda size: b"y" * size),
     cap=st.integers(8, 20),
 )
@@ -64,11 +67,20 @@ def test_long_lines_are_stepped_over(tmp_path_factory, lines, tail, cap):
     assert rest == (tail if len(tail) <= cap else b"")
 
 
+@pytest.mark.parametrize("junk", [b"\n", b"0\n", b"\0\n", b"]}\n", b"\xef\xbb\xbf\n"])
+def test_hollow_lines_in_a_row_count_as_one(path, junk):
+    path.write_bytes(b"{1}\n" + junk * 1000 + b" {2}\n" + junk * 1000)
+    lines, (offset, _, _) = blocks_of(path, buffer=64 * 1024)
+    hollow = (junk * 1000).removesuffix(b"\n")
+    assert [line for _, line in lines] == [b"{1}", hollow, b" {2}", hollow]
+    assert offset == path.stat().st_size
+
+
 def test_only_the_wanted_bytes_are_read(path):
-    path.write_bytes(b"one\ntwo\nthree\nfour\n")
-    lines, rest = blocks_of(path, start=4, end=16)
-    assert lines == [(4, b"two"), (8, b"three")]
-    assert rest == (14, 16, b"fo")
+    path.write_bytes(b"{one\n{two\n{three\n{four\n")
+    lines, rest = blocks_of(path, start=5, end=20)
+    assert lines == [(5, b"{two"), (10, b"{three")]
+    assert rest == (17, 20, b"{fo")
 
 
 def test_a_file_that_was_cut_ends_early(path):
