@@ -35,7 +35,7 @@ class UnixAddress:
     @property
     def target(self) -> str:
         """The address as gRPC takes it: a URI."""
-        return _UNIX + quote(str(self.path))
+        return _UNIX + quote(os.fsencode(self.path))
 
     def __str__(self) -> str:
         return f"{_UNIX}{self.path}"
@@ -167,6 +167,11 @@ def _unix(text: str) -> UnixAddress:
         raise ConfigError(
             f"{path}: the path of a socket has at most {MAX_SOCKET_PATH_BYTES} bytes, "
             f"this one has {size}; choose a shorter one with --listen unix:PATH"
+        )
+    if "," in str(path):
+        raise ConfigError(
+            f"{path}: gRPC takes no comma in the path of a socket; "
+            "choose another one with --listen unix:PATH"
         )
     return UnixAddress(path)
 

@@ -26,13 +26,13 @@ def open_channel(target: Target) -> grpc.Channel:
     target.check()
     options = _options(target)
     if not target.is_secure:
-        return grpc.insecure_channel(target.address, options=options)
+        return grpc.insecure_channel(target.uri, options=options)
     credentials = grpc.ssl_channel_credentials(
         root_certificates=target.root_certificates,
         private_key=target.private_key,
         certificate_chain=target.certificate,
     )
-    return grpc.secure_channel(target.address, credentials, options=options)
+    return grpc.secure_channel(target.uri, credentials, options=options)
 
 
 def _options(target: Target) -> list[tuple[str, int | str]]:

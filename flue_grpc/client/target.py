@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from flue_grpc.errors import ConfigError
-from flue_grpc.limits import MAX_SOCKET_PATH_BYTES
+from flue_grpc.listeners import parse_address
 from flue_grpc.security.addresses import is_loopback
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _TOKEN_FIELDS = 3
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """One server: ``address`` is ``unix:/path`` or ``host:port``.
+    """One server: ``address`` is ``unix:/path``, with the path as it is, or ``host:port``.
 
     ``root_certificates`` (PEM) switches TLS on with that root instead of the
     system's, ``certificate`` and ``private_key`` (PEM) switch on mutual TLS.
@@ -41,6 +41,11 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         return self.address.startswith(_UNIX)
 
     @property
+    def uri(self) -> str:
+        """The address as gRPC takes it; raises ConfigError as ``check`` does."""
+        return parse_address(self.address).target if self.is_unix else self.address
+
+    @property
     def is_secure(self) -> bool:
         """The connection is encrypted."""
         return self.tls or self.root_certificates is not None or self.certificate is not None
@@ -52,7 +57,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         if not (self.token.isascii() and self.token.isprintable()):
             raise ConfigError("a token is printable ASCII on one line")
         if self.is_unix:
-            _check_socket_path(self.address.removeprefix(_UNIX))
+            _check_socket(self.address)
             return
         host, separator, port = self.address.rpartition(":")
         if not (separator and host and port.isdecimal()):
@@ -91,8 +96,8 @@ def read_token(path: Path) -> str:
     raise ConfigError(f"there is no token in {path}")
 
 
-def _check_socket_path(path: str) -> None:
+def _check_socket(address: str) -> None:
+    path = address.removeprefix(_UNIX)
     if not path.startswith("/"):
         raise ConfigError(f"the socket path {path!r} is not absolute")
-    if len(path.encode("utf-8", "surrogateescape")) > MAX_SOCKET_PATH_BYTES:
-        raise ConfigError(f"the socket path {path} is over {MAX_SOCKET_PATH_BYTES} bytes")
+    parse_address(address)

@@ -70,8 +70,8 @@ def _is_our_socket(address: str) -> bool:
     from flue_grpc.listeners import UnixAddress, parse_address
     from flue_grpc.private_files import refuse_strange_socket
 
-    parsed = parse_address(address)
     try:
+        parsed = parse_address(address)
         if isinstance(parsed, UnixAddress):
             refuse_strange_socket(parsed.path)
     except ConfigError:

@@ -9,6 +9,7 @@ import pytest
 from cryptography import x509
 
 from flue.store.v1 import store_pb2 as pb
+from flue_grpc.cli import main
 from flue_grpc.client import CallError, Client, RetryPolicy, Target, connect
 
 PATIENT = RetryPolicy(attempts=200, first_wait=0.01, longest_wait=0.05)
@@ -94,6 +95,17 @@ def test_no_server_fails_after_the_attempts(target):
     with Client(target, retry=twice) as client, pytest.raises(CallError) as failure:
         client.store.get_session("x")
     assert failure.value.code is grpc.StatusCode.UNAVAILABLE
+
+
+@pytest.mark.parametrize("name", ["a%41b", "a#b", "a?b", "a b", "\u00e9", "a\udcffb"])
+def test_a_socket_of_any_name_is_reached(base, serving, capfd, name):
+    address = f"unix:{base}/{name}/s"
+    with serving(address) as server, connect(address) as client:
+        assert client.is_serving()
+        server.announce()
+        assert main(["memory", "list", "--server", address]) == 1
+        assert main(["memory", "list", "--data-dir", str(base / "data")]) == 1
+    assert capfd.readouterr().err == ""
 
 
 def test_connect_finds_the_default_socket(base, monkeypatch, serving):

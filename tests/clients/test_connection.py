@@ -49,6 +49,18 @@ def test_the_default_socket_is_found(base, serving, marked, capfd, monkeypatch):
         assert listed(capfd) == (0, ["of the server"], "")
 
 
+@pytest.mark.parametrize("name", ["a,b", "x" * 107])
+def test_a_default_socket_that_no_server_can_have_is_no_obstacle(base, capfd, monkeypatch, name):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(base / name))
+    assert listed(capfd) == (1, [], "")
+
+
+def test_a_named_socket_with_a_comma_is_refused_in_words(base, capfd):
+    for command in (["health"], ["sessions"]):
+        assert main([*command, "--server", f"unix:{base}/a,b"]) == 2
+        assert f"{base}/a,b: gRPC takes no comma" in capfd.readouterr().err
+
+
 def test_a_server_is_named(base, serving, marked, capfd):
     with serving():
         marked(f"unix:{base}/s")

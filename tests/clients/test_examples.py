@@ -17,6 +17,7 @@ import pytest
 
 from flue.agentindex.v1 import agent_index_pb2 as ai
 from flue_grpc.client import connect
+from flue_grpc.listeners import UnixAddress
 from tests.clients.scripted import BROKEN, Script, playing
 from tests.tools import tool
 
@@ -250,6 +251,14 @@ def test_a_break_after_the_last_response_is_the_end(language, script, base):
     assert [(r.limit, r.page_token) for r in script.requests] == [
         (0, ""), (0, "t"), (50, ""), (20, "x"), (50, ""),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_socket_of_any_name_is_reached(language, base):
+    script, path = Script(), base / "a%41#?b c"
+    script.answers = [[summaries("a")]]
+    with playing(script, UnixAddress(path).target):
+        assert "\ta\t" in run(programs(language)["list"], FLUE_ADDRESS=f"unix:{path}")
 
 
 def failed(command, **environment):

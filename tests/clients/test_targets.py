@@ -22,12 +22,26 @@ def test_addresses_that_can_work(address):
         ("localhost:http", "neither unix:/path nor host:port"),
         (":7000", "neither unix:/path nor host:port"),
         ("unix:relative", "not absolute"),
-        ("unix:/" + "x" * 107, "over 107 bytes"),
+        ("unix:/" + "x" * 107, "at most 107 bytes"),
+        ("unix:/run/a,b", "no comma"),
+        ("unix:/run/a\0b", "has no path"),
     ],
 )
 def test_addresses_that_cannot(address, words):
     with pytest.raises(ConfigError, match=words):
         Client(Target(address=address))
+
+
+@pytest.mark.parametrize(
+    ("address", "uri"),
+    [
+        ("unix:/run/a b%41#?\u00e9\udcff", "unix:/run/a%20b%2541%23%3F%C3%A9%FF"),
+        ("unix:///run/x", "unix:/run/x"),
+        ("[::1]:7000", "[::1]:7000"),
+    ],
+)
+def test_grpc_gets_a_uri(address, uri):
+    assert Target(address=address).uri == uri
 
 
 def test_a_token_leaves_this_machine_only_over_tls():

@@ -104,6 +104,19 @@ def test_a_path_is_measured_in_bytes_before_the_kernel_cuts_it():
         parse_address(f"unix:{fits}x")
 
 
+def test_a_comma_at_which_grpc_would_split_the_path_is_refused(monkeypatch, tmp_path):
+    with pytest.raises(ConfigError, match="/run/a,b/s: gRPC takes no comma"):
+        parse_address("unix:/run/a,b/s")
+    (tmp_path / "a,b").mkdir()
+    monkeypatch.chdir(tmp_path / "a,b")
+    with pytest.raises(ConfigError, match="no comma"):
+        parse_address("unix:s")
+
+
+def test_bytes_that_are_no_text_are_quoted_as_they_are():
+    assert parse_address("unix:/run/\udcff#").target == "unix:/run/%FF%23"
+
+
 def test_a_socket_is_private_from_the_first_moment_under_any_umask(directory, server):
     address = UnixAddress(directory / "deep" / "er" / "s")
     before = os.umask(0)

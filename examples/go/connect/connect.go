@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -101,7 +102,15 @@ func Dial(target Target) (*grpc.ClientConn, error) {
 	if target.Token != "" {
 		options = append(options, grpc.WithPerRPCCredentials(bearer{target}))
 	}
-	return grpc.NewClient(target.Address, options...)
+	return grpc.NewClient(uri(target.Address), options...)
+}
+
+// uri quotes the path of a socket, since gRPC takes a URI.
+func uri(address string) string {
+	if path, found := strings.CutPrefix(address, "unix:"); found {
+		return (&url.URL{Scheme: "unix", Path: path}).String()
+	}
+	return address
 }
 
 // Each gives take every response of a stream. A stream that breaks is opened again,
