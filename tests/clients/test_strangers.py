@@ -13,6 +13,10 @@ from flue_grpc.commands import connection
 from flue_grpc.errors import ConfigError
 from flue_grpc.private_files import OwnerLock, announce
 
+only_root = pytest.mark.skipif(
+    os.geteuid() != 0, reason="only root can make the file of another user"
+)
+
 LIST = ["memory", "list", "--scope", "x"]
 
 
@@ -89,6 +93,7 @@ def test_a_configured_port_that_our_server_does_not_announce_gets_no_token(
     assert "ours" in capfd.readouterr().out
 
 
+@only_root
 def test_the_lock_of_another_user_announces_nothing(stranger, base, data, give_away, capfd):
     lock = base / "data" / "lock"
     with OwnerLock(lock):
@@ -113,7 +118,7 @@ def socket_of_another(base, give_away, monkeypatch):
         yield Stranger(listener)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make the file of another user")
+@only_root
 def test_the_default_socket_of_another_user_is_passed_over(socket_of_another, capfd):
     assert main(LIST) == 1
     assert not socket_of_another.is_met
@@ -126,7 +131,7 @@ def test_connect_refuses_the_default_socket_of_another_user(socket_of_another):
     assert not socket_of_another.is_met
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make the file of another user")
+@only_root
 def test_a_named_socket_is_the_word_of_its_user(base, serving, give_away, capfd):
     with serving():
         give_away(base / "s")

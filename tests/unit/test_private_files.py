@@ -15,7 +15,8 @@ from flue_grpc.errors import AlreadyRunningError, ConfigError
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o077, 0o777])
-def umask(request):
+def umask(request, tmp_path):
+    assert tmp_path.is_dir()  # made before, or nobody but root could use it
     before = os.umask(request.param)
     yield
     os.umask(before)
