@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
+from flue_grpc.agentindex.damage import is_damage
 from flue_grpc.agentindex.worker_messages import WorkerOrder
 from flue_grpc.agentindex.worker_process import WorkerProcess
 from flue_grpc.errors import CancelledError
@@ -92,8 +93,10 @@ class Background:
                 self._is_idle = self._catch_up()
             except CancelledError:
                 return
-            except (apsw.CorruptError, apsw.NotADBError):
-                self._on_damage()
+            except apsw.Error as error:
+                _log.warning("the followers cannot use the transcript index: %s", error)
+                if is_damage(error):
+                    self._on_damage()
             except Exception:  # noqa: BLE001 - the next sweep wakes the followers again
                 _log.exception("the followers of the transcript index failed")
 

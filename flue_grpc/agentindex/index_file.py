@@ -84,6 +84,8 @@ class IndexFile:
         self._lock = lock
         self._idle: list[apsw.Connection] = []
         self._idle_lock = Lock()
+        # Held while the file and its log are opened, which must not be of two files.
+        self._opening = Lock()
         self._generation = 0
         self.ensure()
         self._inode = self.path.stat().st_ino
@@ -101,7 +103,6 @@ class IndexFile:
 
     def rebuild(self) -> None:
         """Put a fresh, empty file in the place of whatever is there. Raises OSError."""
-        self._drop_idle()
         make_private_directory(self.path.parent)
         fresh = self.path.with_suffix(".new")
         fresh.unlink(missing_ok=True)
@@ -110,11 +111,14 @@ class IndexFile:
             _fill(fresh, _SCHEMA + "".join(part.sql for part in self._parts), self._format())
         except apsw.Error as error:
             raise OSError(f"cannot write {fresh}: {error}") from error
-        # A log left behind would be replayed into the new file.
-        for suffix in ("-wal", "-shm"):
-            Path(f"{self.path}{suffix}").unlink(missing_ok=True)
-        fresh.replace(self.path)
-        self._inode = self.path.stat().st_ino
+        with self._opening:
+            # A log left behind would be replayed into the new file.
+            for suffix in ("-wal", "-shm"):
+                Path(f"{self.path}{suffix}").unlink(missing_ok=True)
+            fresh.replace(self.path)
+            self._inode = self.path.stat().st_ino
+        # Not before: one that was opened meanwhile sees the old file.
+        self._drop_idle()
 
     @property
     def is_in_place(self) -> bool:
@@ -136,7 +140,9 @@ class IndexFile:
         with self._idle_lock:
             generation = self._generation
             connection = self._idle.pop() if self._idle else None
-        connection = connection or _connect(self.path, apsw.SQLITE_OPEN_READONLY)
+        if connection is None:
+            with self._opening:
+                connection = _connect(self.path, apsw.SQLITE_OPEN_READONLY)
         try:
             yield connection
         except BaseException:
@@ -150,7 +156,8 @@ class IndexFile:
 
     def writer(self) -> apsw.Connection:
         """Open a connection that may write; the caller closes it. Raises apsw.Error."""
-        return connect_writer(self.path)
+        with self._opening:
+            return connect_writer(self.path)
 
     def close(self) -> None:
         """Close idle readers and give the file up; a temporary one is removed."""
@@ -233,7 +240,13 @@ def _make_own_directory(directory: Path) -> None:
 
 def _connect(path: Path, flags: int) -> apsw.Connection:
     connection = apsw.Connection(str(path), flags=flags)
-    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    try:
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        # Opens the log as well.
+        connection.execute("pragma schema_version").fetchall()
+    except BaseException:
+        connection.close(force=True)
+        raise
     return connection
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
 from flue_grpc.agentindex.adapters.base import Context
+from flue_grpc.agentindex.damage import as_written
 from flue_grpc.agentindex.located import Checkpoints
 from flue_grpc.agentindex.records import Entry, Place, Record
 from flue_grpc.agentindex.values import TokenUsage
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 _BLOCK_BITS: Final = 24
 _TAIL_BLOCK: Final = 2**_BLOCK_BITS - 1
+_LAST_TID: Final = 2 ** (63 - _BLOCK_BITS) - 1
+_LAST_STAMP: Final = 2**62  # far ahead, and any number of stamps may still follow
+
+Row = tuple[int, int, bytes, bytes, bytes]
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_record = msgspec.msgpack.Decoder(Record).decode
@@ -30,22 +35,20 @@ _COLUMNS: Final = "tid, changed, path, place, record"
 
 
 def load_entries(db: apsw.Connection) -> Iterator[Entry]:
-    """Yield every transcript in the file."""
+    """Yield every transcript in the file. Raises apsw.Error."""
     places: dict[bytes, Place] = {}
-    for tid, changed, path, place, record in db.execute(f"select {_COLUMNS} from transcripts"):
-        if place not in places:
-            places[place] = _load_place(place)
-        yield Entry(tid, os.fsdecode(path), places[place], _decode_record(record), changed)
+    with as_written():
+        for row in db.execute(f"select {_COLUMNS} from transcripts"):
+            yield _entry(cast("Row", row), places)
 
 
 def load_some(db: apsw.Connection, tids: Iterable[int]) -> list[Entry]:
-    """Return those of the transcripts that are in the file."""
+    """Return those of the transcripts that are in the file. Raises apsw.Error."""
     query = f"select {_COLUMNS} from transcripts where tid = ?"
-    rows = (db.execute(query, (tid,)).fetchone() for tid in tids)
-    return [
-        Entry(tid, os.fsdecode(path), _load_place(place), _decode_record(record), changed)
-        for tid, changed, path, place, record in filter(None, rows)
-    ]
+    places: dict[bytes, Place] = {}
+    with as_written():
+        rows = (db.execute(query, (tid,)).fetchone() for tid in tids)
+        return [_entry(cast("Row", row), places) for row in filter(None, rows)]
 
 
 def load_stamps(db: apsw.Connection) -> dict[int, int]:
@@ -54,9 +57,11 @@ def load_stamps(db: apsw.Connection) -> dict[int, int]:
 
 
 def next_tid(db: apsw.Connection) -> int:
-    """Return the lowest tid that was never used."""
-    used = db.execute("select seq from sqlite_sequence where name = 'transcripts'").get
-    return int(used or 0) + 1
+    """Return the lowest tid that was never used. Raises apsw.Error."""
+    given = db.execute("select seq from sqlite_sequence where name = 'transcripts'").get
+    highest = db.execute("select max(tid) from transcripts").get
+    with as_written():
+        return _checked_tid(max(given or 0, highest or 0) + 1)
 
 
 def load_state(db: apsw.Connection, entry: Entry) -> bytes | None:
@@ -86,17 +91,21 @@ def load_ledger_entry(db: apsw.Connection, tid: int, key: int) -> TokenUsage | N
     query = "select input, output, cache_read, cache_write from ledger where tid = ? and key = ?"
     row = db.execute(query, (tid, key)).fetchone()
     if row:
-        return TokenUsage(*row)
+        with as_written():
+            return TokenUsage(*msgspec.convert(row, tuple[int, int, int, int]))
     query = "select entries from ledger_blocks where tid = ? and first <= ? order by first desc"
     block: bytes | None = db.execute(query + " limit 1", (tid, key)).get
-    return None if block is None else _decode_ledger(block).get(key)
+    with as_written():
+        return None if block is None else _decode_ledger(block).get(key)
 
 
 def load_checkpoints(db: apsw.Connection, entry: Entry) -> Checkpoints:
-    """Return the checkpoints of a transcript."""
+    """Return the checkpoints of a transcript. Raises apsw.Error."""
     standing = entry.record.standing
     query = "select offset, model from checkpoints where tid = ? order by offset"
-    rows = [(0, ""), *db.execute(query, (entry.tid,))]
+    with as_written():
+        stored = db.execute(query, (entry.tid,)).fetchall()
+        rows = [(0, ""), *msgspec.convert(stored, list[tuple[int, str]])]
     return Checkpoints(
         offsets=tuple(offset for offset, _ in rows),
         contexts=tuple(Context(model, standing.mirror) for _, model in rows),
@@ -183,6 +192,23 @@ def remove(db: apsw.Connection, tid: int) -> None:
     db.execute("delete from checkpoints where tid = ?", (tid,))
     db.execute("delete from ledger_blocks where tid = ?", (tid,))
     db.execute("delete from ledger where tid = ?", (tid,))
+
+
+def _entry(row: Row, places: dict[bytes, Place]) -> Entry:
+    tid, changed, path, place, record = row
+    if place not in places:
+        places[place] = _load_place(place)
+    if not 0 < changed <= _LAST_STAMP:
+        raise ValueError("a stamp out of range")
+    return Entry(
+        _checked_tid(tid), os.fsdecode(path), places[place], _decode_record(record), changed
+    )
+
+
+def _checked_tid(tid: int) -> int:
+    if not 0 < tid <= _LAST_TID:
+        raise ValueError("a tid out of range")
+    return tid
 
 
 def _save_place(place: Place) -> bytes:

@@ -9,6 +9,7 @@ import apsw
 import msgspec
 
 from flue_grpc.agentindex import index_rows, usage_blocks
+from flue_grpc.agentindex.damage import SPOILT
 from flue_grpc.agentindex.drafts import Draft
 from flue_grpc.agentindex.ledgers import FreshLedger
 from flue_grpc.agentindex.opening import open_transcript
@@ -136,7 +137,7 @@ class Intake:
                 standing.full_blocks,
                 usage_blocks.unpack(usage_blocks.load(block)) if block else [],
             )
-        except msgspec.MsgspecError:
+        except SPOILT:
             return None
 
     def _spill(self, draft: Draft) -> None:

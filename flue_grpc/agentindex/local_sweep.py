@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import apsw
 
 from flue_grpc.agentindex.changes import Stamps
+from flue_grpc.agentindex.damage import is_damage
 from flue_grpc.agentindex.intake import Intake
 from flue_grpc.agentindex.sweep import Batch, batches, write_batch
 from flue_grpc.errors import CancelledError
@@ -42,6 +43,7 @@ class LocalSweep:
         self._catalog = catalog
         self._is_stopping = is_stopping
         self._rest = 0.0
+        self._is_lost = False
         self._intake = self._open(1)
 
     @property
@@ -54,26 +56,30 @@ class LocalSweep:
         """Whether the index file is still the one that was opened."""
         return self._file.is_in_place
 
-    def catch_up(self) -> None:
-        """Learn what another process has written meanwhile."""
-        self.run((), ())
+    def catch_up(self) -> bool:
+        """Learn what another process has written meanwhile; return what ``run`` does."""
+        return self.run((), ())
 
-    def run(self, dirty: Sequence[Found], gone: Sequence[Entry], rest: float = 0.0) -> None:
+    def run(self, dirty: Sequence[Found], gone: Sequence[Entry], rest: float = 0.0) -> bool:
         """Take in all of ``dirty``, drop what is ``gone``.
 
+        Return False when the index file had to be made anew instead: all is dirty now.
         ``rest`` is how many seconds to sleep after some lines, for calls to go on. Raises
         OSError for a shortage of ours; what was stored before stays.
         """
         self._rest = rest
+        if self._is_lost:
+            self.renew()
+            return False
+        before = self._intake
         try:
             self._intake.catch_up()
             if gone:
                 self._store(Batch(dropped=list(gone)))
-            intake = self._intake
-            for batch in batches(dirty, intake, self._catalog.entry):
+            for batch in batches(dirty, before, self._catalog.entry):
                 self._store(batch)
-                if self._intake is not intake:
-                    return  # the file was made anew: all of it is dirty now
+                if self._intake is not before:
+                    break
         except CancelledError:
             self._roll_back()
         except apsw.Error as error:
@@ -82,6 +88,7 @@ class LocalSweep:
         except BaseException:
             self._roll_back()
             raise
+        return self._intake is before
 
     def close(self) -> None:
         """Close the writer."""
@@ -120,7 +127,7 @@ class LocalSweep:
 
     def _recover(self, error: apsw.Error) -> None:
         """Go on after a failed write: what it held is read again by the next sweep."""
-        if not isinstance(error, apsw.CorruptError | apsw.NotADBError):
+        if not is_damage(error):
             _log.warning("the transcript index cannot be written: %s", error)
             return
         _log.warning("the transcript index is damaged: %s", error)
@@ -129,11 +136,13 @@ class LocalSweep:
     def renew(self) -> None:
         """Make the index file anew; every transcript is dirty then. Raises OSError."""
         _log.warning("the transcript index is made anew")
+        self._is_lost = True  # until there is another one
         self._intake.db.close(force=True)
         self._file.rebuild()
         self._intake = self._open(self._intake.next_tid)
         self._catalog.distrust()
+        self._is_lost = False
 
     def _roll_back(self) -> None:
-        if self._intake.db.in_transaction:
+        if not self._is_lost and self._intake.db.in_transaction:
             self._intake.db.execute("rollback")

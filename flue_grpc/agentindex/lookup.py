@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
-import msgspec
 
 from flue_grpc.agentindex import index_rows
 from flue_grpc.agentindex.catalog import Catalog
+from flue_grpc.agentindex.damage import as_written, is_damage
 from flue_grpc.agentindex.located import Located, no_checkpoints
 from flue_grpc.errors import DatabaseIoError, TranscriptNotFoundError, UnknownToolError
 
@@ -31,9 +31,10 @@ def restored_catalog(file: IndexFile) -> Catalog:
     """Return a catalog of what the file holds; make one anew that cannot be loaded."""
     catalog = Catalog()
     try:
-        with file.reader() as db:
+        with file.reader() as db, as_written():
             catalog.restore(index_rows.load_entries(db))
-    except (apsw.Error, msgspec.MsgspecError, ValueError) as error:
+            index_rows.next_tid(db)
+    except apsw.Error as error:
         _log.warning("the transcript index is damaged and is made anew: %s", error)
         file.rebuild()
         return Catalog()
@@ -109,7 +110,7 @@ class Lookup:
 
     def _note(self, error: apsw.Error) -> None:
         _log.warning("the transcript index cannot be read: %s", error)
-        if isinstance(error, apsw.CorruptError | apsw.NotADBError):
+        if is_damage(error):
             self._on_damage()
 
     def _not_found(self) -> TranscriptNotFoundError:

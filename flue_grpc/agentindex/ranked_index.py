@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, get_args
 
 import msgspec
 
+from flue_grpc.agentindex.damage import as_written
 from flue_grpc.agentindex.escapes import KnownEscapes
 from flue_grpc.agentindex.index_file import SchemaPart
 from flue_grpc.agentindex.values import Kind, Role
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 MESSAGE_BITS: Final = 14
 """Few, since FTS5 keeps the distances between rows: 20 make the index 4 % larger."""
+
+_LAST_ORDINAL: Final = 2**26  # a search holds a byte for each
 
 # Raise the number when a table here or the index form of text changes.
 RANKED_TABLES: Final = SchemaPart(
@@ -130,16 +133,17 @@ def sorts_of(roles: tuple[Role, ...], kinds: tuple[Kind, ...]) -> tuple[int, ...
 
 
 def load_state(db: apsw.Connection) -> State:
-    """Return the present state."""
-    row = db.execute("select epoch, number from ranked_fills").fetchall()[0]
-    return msgspec.convert(row, State)
+    """Return the present state. Raises apsw.Error."""
+    with as_written():
+        row = db.execute("select epoch, number from ranked_fills").fetchall()[0]
+        return msgspec.convert(row, State)
 
 
 def load_parts(db: apsw.Connection) -> dict[int, list[Part]]:
     """Return the parts of each transcript, by tid, in the order of their messages."""
     parts: dict[int, list[Part]] = {}
     for row in db.execute("select * from ranked_parts order by ordinal").fetchall():
-        part = msgspec.convert(row, Part, strict=False)
+        part = _part(row)
         parts.setdefault(part.tid, []).append(part)
     return parts
 
@@ -148,13 +152,21 @@ def load_last_part(db: apsw.Connection, tid: int) -> Part | None:
     """Return the part that tells how far a transcript is indexed."""
     query = "select * from ranked_parts where tid = ? order by ordinal desc limit 1"
     rows = db.execute(query, (tid,)).fetchall()
-    return msgspec.convert(rows[0], Part, strict=False) if rows else None
+    return _part(rows[0]) if rows else None
 
 
 def new_part(db: apsw.Connection, tid: int, kinds: int) -> Part:
     """Give the transcript its next ordinal; nothing is indexed under it yet."""
     db.execute("insert into ranked_parts values(null, ?, 0, 0, 0, 0, ?, 0, null)", (tid, kinds))
-    return Part(db.last_insert_rowid(), tid, kinds=kinds)
+    return _part((db.last_insert_rowid(), tid, 0, 0, 0, 0, kinds))
+
+
+def _part(row: object) -> Part:
+    with as_written():
+        part = msgspec.convert(row, Part, strict=False)
+        if not 0 < part.ordinal <= _LAST_ORDINAL:
+            raise ValueError("an ordinal out of range")
+        return part
 
 
 def save_part(db: apsw.Connection, part: Part) -> None:

@@ -13,6 +13,7 @@ from heapq import heappush, heappushpop
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, cast
 
+from flue_grpc.agentindex.damage import as_written
 from flue_grpc.agentindex.ranked_index import MESSAGE_BITS
 from flue_grpc.agentindex.ranked_scope import NO_TIME
 from flue_grpc.limits import (
@@ -71,8 +72,11 @@ class Ranking:
         Their ids are rows. ``accepts`` judges rows further. May raise what it raises, and
         apsw.Error.
         """
-        if accepts is None and (near := self._near_best(count)) is not None:
-            return near
+        if accepts is None:
+            with as_written():
+                near = self._near_best(count)
+            if near is not None:
+                return near
         rows = self._sorted()
         if accepts is not None:
             rows = (row for row in rows if accepts(self._ordinals.row(row.id)))
@@ -191,8 +195,9 @@ class Ranking:
 
     def _scored(self, rows: Iterable[SQLiteValues]) -> Iterator[Scored]:
         order = self._ordinals.order
-        for score, ts, row in cast("Iterable[tuple[float, int, int]]", rows):
-            yield Scored(score, ts, order(row))
+        with as_written():
+            for score, ts, row in cast("Iterable[tuple[float, int, int]]", rows):
+                yield Scored(score, int(ts), order(row))
 
 
 def _floors(score: float, number: int) -> Iterator[float]:

@@ -14,6 +14,7 @@ import msgspec
 
 from flue_grpc import limits
 from flue_grpc.agentindex import ranked_index
+from flue_grpc.agentindex.damage import as_written
 from flue_grpc.agentindex.line_readers import OnwardReader
 from flue_grpc.agentindex.opening import open_transcript
 from flue_grpc.agentindex.ranked_query import Ranking
@@ -180,8 +181,9 @@ class _Places:
 
     def at(self, row: int) -> _Place:
         query = "select offset, line_index from ranked_messages where id = ?"
-        (place,) = self._db.execute(query, (row,)).fetchall()
-        return _Place(self._ordinals.session(row), *msgspec.convert(place, tuple[int, int]))
+        with as_written():
+            (place,) = self._db.execute(query, (row,)).fetchall()
+            return _Place(self._ordinals.session(row), *msgspec.convert(place, tuple[int, int]))
 
 
 class _Call:

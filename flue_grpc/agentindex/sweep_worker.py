@@ -14,12 +14,14 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+import apsw
 import msgspec
 
 from flue_grpc.agentindex import index_rows
 from flue_grpc.agentindex.adapters.base import Root
 from flue_grpc.agentindex.adapters.registry import ADAPTERS
 from flue_grpc.agentindex.changes import Stamps
+from flue_grpc.agentindex.damage import is_damage
 from flue_grpc.agentindex.discovery import Known, RealRoot, discover
 from flue_grpc.agentindex.index_file import connect_writer
 from flue_grpc.agentindex.intake import Intake
@@ -30,8 +32,6 @@ from flue_grpc.agentindex.worker_messages import Progress, WorkerOrder, WorkerRe
 from flue_grpc.limits import SWEEP_COMMIT_TRANSCRIPTS, WORKER_NICE
 
 if TYPE_CHECKING:
-    import apsw
-
     from flue_grpc.agentindex.adapters.base import Adapter
     from flue_grpc.agentindex.discovery import Discovery, Found
     from flue_grpc.agentindex.records import Entry
@@ -45,11 +45,17 @@ def main() -> None:
     order = msgspec.json.decode(_first_line(), type=WorkerOrder)
     Thread(target=_end_with_standard_input, daemon=True).start()
     os.nice(WORKER_NICE)
-    with closing(connect_writer(Path(os.fsdecode(order.index)))) as db:
-        if order.task == "sweep":
-            _sweep(order, db)
-        else:
-            _follow(db)
+    try:
+        with closing(connect_writer(Path(os.fsdecode(order.index)))) as db:
+            if order.task == "sweep":
+                _sweep(order, db)
+            else:
+                _follow(db)
+    except apsw.Error as error:
+        if not is_damage(error):
+            raise
+        _report(WorkerReport(is_damaged=True))
+        sys.exit(f"the sweep worker finds the transcript index damaged: {error}")
 
 
 def _follow(db: apsw.Connection) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
 
+import apsw
+
 from flue_grpc.agentindex.discovery import discover, judge, real_roots
 from flue_grpc.agentindex.local_sweep import LocalSweep
 from flue_grpc.agentindex.worker_sweep import WorkerSweep
@@ -67,6 +69,7 @@ class Sweeper:
         self._is_due = True
         self._is_sweeping = True
         self._is_damaged = False
+        self._was_sound = True
         self._last_start = time.monotonic()
         self.sweeps = Sweeps()
         self._thread = Thread(target=self._run, name="sweep", daemon=True)
@@ -177,7 +180,13 @@ class Sweeper:
         if self._is_much(dirty):
             self.demand()
         elif dirty or gone:
-            self._local.run(self._harmless(dirty), gone)
+            self._go_on(is_sound=self._local.run(self._harmless(dirty), gone))
+
+    def _go_on(self, *, is_sound: bool) -> None:
+        """Fill an index file that was made anew at once; but not without end."""
+        if not is_sound and self._was_sound:
+            self.demand()
+        self._was_sound = is_sound
 
     def _sweep(self) -> None:
         # Each time: a root may appear, or become a link to somewhere else.
@@ -185,13 +194,22 @@ class Sweeper:
         seen = discover(self._roots, self._catalog.known)
         gone = self._catalog.vanished(seen.paths)
         dirty = self._harmless(seen.dirty)
-        if not self._is_much(dirty):
-            self._local.run(dirty, gone)
-        elif self._worker.run(self._roots, dirty, self._local.next_tid):
-            self._local.catch_up()
+        if self._is_much(dirty):
+            self._go_on(is_sound=self._sweep_much(dirty, gone))
         else:
-            _log.warning("no sweep worker finished; sweeping slowly in the server")
-            self._local.run(self._harmless(dirty), gone, SLOW_SWEEP_REST_SECONDS)
+            self._go_on(is_sound=self._local.run(dirty, gone))
+
+    def _sweep_much(self, dirty: Sequence[Found], gone: Sequence[Entry]) -> bool:
+        try:
+            is_done = self._worker.run(self._roots, dirty, self._local.next_tid)
+        except apsw.Error as error:
+            _log.warning("the transcript index is damaged: %s", error)
+            self._local.renew()
+            return False
+        if is_done:
+            return self._local.catch_up()
+        _log.warning("no sweep worker finished; sweeping slowly in the server")
+        return self._local.run(self._harmless(dirty), gone, SLOW_SWEEP_REST_SECONDS)
 
     def _is_much(self, dirty: Iterable[Found]) -> bool:
         """Whether there is more to read than is read in the server."""

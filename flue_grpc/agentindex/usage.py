@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from flue_grpc.agentindex import index_rows, usage_blocks
+from flue_grpc.agentindex.damage import as_written
 from flue_grpc.agentindex.days import Days, load_zone
 from flue_grpc.agentindex.values import TokenUsage
 from flue_grpc.limits import READ_BATCH_ROWS
@@ -85,7 +86,7 @@ class _Group:
 def list_usage(
     file: IndexFile, catalog: Catalog, query: UsageQuery, after: UsageCursor | None, cancel: Cancel
 ) -> Iterator[Placed[UsageRow]]:
-    """Yield the rows behind ``after``. Raises BadTimeZoneError at once."""
+    """Yield the rows behind ``after``. Raises BadTimeZoneError at once, later apsw.Error."""
     return _rows(_Counting(query, catalog), file, after, cancel)
 
 
@@ -132,7 +133,8 @@ class _Counting:
                 after = place
                 if tid in self._indexed:
                     cancel.check()
-                    self._count(usage_blocks.load(data), *self._indexed[tid])
+                    with as_written():
+                        self._count(usage_blocks.load(data), *self._indexed[tid])
             if len(rows) < READ_BATCH_ROWS:
                 return self._groups
 

@@ -45,7 +45,8 @@ class WorkerReport(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the worker has done since the last report.
 
     ``stored`` are tids that were committed, ``dropped`` the paths that are gone,
-    ``reading`` the file that comes next. ``is_swept`` comes last in a whole sweep.
+    ``reading`` the file that comes next. ``is_swept`` comes last in a whole sweep,
+    ``is_damaged`` last where the index file is found damaged.
     """
 
     stored: tuple[int, ...] = ()
@@ -53,3 +54,4 @@ class WorkerReport(msgspec.Struct, frozen=True, omit_defaults=True):
     progress: Progress | None = None
     reading: bytes | None = None
     is_swept: bool = False
+    is_damaged: bool = False

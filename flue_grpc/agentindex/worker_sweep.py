@@ -11,6 +11,7 @@ import apsw
 import msgspec
 
 from flue_grpc.agentindex import index_rows
+from flue_grpc.agentindex.damage import is_damage
 from flue_grpc.agentindex.worker_messages import Progress, WorkerOrder, WorkerReport, WorkerRoot
 from flue_grpc.agentindex.worker_process import WorkerProcess
 from flue_grpc.limits import WORKER_RETRY_SECONDS
@@ -37,6 +38,7 @@ class WorkerSweep:
         self._catalog = catalog
         self._stopping = stopping
         self._deadly: dict[str, FileKey] = {}
+        self._met_damage = False
         self._process: WorkerProcess | None = None
         self._lock = Lock()
 
@@ -48,7 +50,8 @@ class WorkerSweep:
         """Sweep ``roots`` outside; return False when no worker could finish.
 
         After a crash the next worker goes file by file, so that the one that kills it is
-        known and left out. Ends early, with True, when the index is being closed.
+        known and left out. Ends early, with True, when the index is being closed. Raises
+        apsw.Error when the index file is damaged.
         """
         keys = {found.path: found.key for found in dirty}
         order = WorkerOrder(
@@ -77,6 +80,8 @@ class WorkerSweep:
                 missed = [tid for tid, stamp in stamps.items() if _stamp(shown, tid) != stamp]
                 entries = index_rows.load_some(db, missed)
         except apsw.Error as error:
+            if is_damage(error):
+                raise
             _log.warning("what the sweep worker wrote cannot be read: %s", error)
             return False
         gone = [entry.path for tid, entry in shown.items() if tid not in stamps]
@@ -93,12 +98,16 @@ class WorkerSweep:
         except OSError as error:
             _log.warning("the sweep worker cannot be started: %s", error)
             return False
+        self._met_damage = False
         with self._lock:
             self._process = process
         if self._stopping.is_set():
             process.stop()
         reading, is_swept = self._follow(process)
-        if not (process.wait() and is_swept) and reading in keys and not self._stopping.is_set():
+        is_done = process.wait()
+        if self._met_damage:
+            raise apsw.CorruptError("the sweep worker finds the transcript index damaged")
+        if not (is_done and is_swept) and reading in keys and not self._stopping.is_set():
             _log.error("a transcript that the sweep worker died over is left out until it changes")
             self._deadly[reading] = keys[reading]
         return is_swept
@@ -119,6 +128,7 @@ class WorkerSweep:
         return reading, is_swept
 
     def _show(self, report: WorkerReport) -> None:
+        self._met_damage = report.is_damaged
         if report.progress is not None:
             self.progress = report.progress
         if report.stored or report.dropped:

@@ -230,6 +230,31 @@ class TestReaders:
             assert lent.execute("select count(*) from usage").get == 1
         assert count(file) == 0
 
+    def test_one_that_was_opened_during_a_rebuild_is_of_either_file(self, open_file, monkeypatch):
+        file = open_file()
+        put(file)
+        plain, seen = index_file._fill, []
+
+        def reading(*wanted):
+            plain(*wanted)
+            seen.append(count(file))
+
+        monkeypatch.setattr(index_file, "_fill", reading)
+        file.rebuild()
+        assert (seen, count(file)) == ([1], 0)
+
+    @pytest.mark.parametrize("lend", [index_file.IndexFile.reader, index_file.IndexFile.writer])
+    def test_one_of_the_old_file_never_reads_the_new_ones_log(self, open_file, lend):
+        file = open_file()
+        put(file)
+        with lend(file) as old:
+            file.rebuild()
+            writer = file.writer()
+            writer.execute("insert into usage values(1, x'00'), (2, x'00')")
+            assert old.execute("select count(*) from usage").get == 1
+            writer.close()
+        assert count(file) == 2
+
     def test_one_of_the_old_file_leaves_the_new_ones_log_alone(self, open_file):
         file = open_file()
         old = file.writer()
