@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import re
 import stat
 import time
 from pathlib import Path
@@ -34,6 +35,8 @@ _MOUNTS: Final = Path("/proc/self/mounts")
 # These show changes made on another machine to nobody, or have no events at all.
 _SILENT_FILE_SYSTEMS: Final = ("9p", "afs", "cifs", "fuse", "nfs", "smb3", "vboxsf", "virtiofs")
 
+_PATHS: Final = re.compile(r'(?: about)? *\[?"')
+
 _SILENCE: Final = "the file system tells of no changes"
 # watchfiles has no error of its own where the system refuses a watcher.
 _REFUSALS: Final = (OSError, RuntimeError, ValueError)
@@ -49,7 +52,7 @@ def why_polling(roots: Iterable[str]) -> str:
         for _ in _watch(watched_folders(present), stopping) if present else ():
             stopping.set()
     except _REFUSALS as error:
-        return _reason(error)
+        return "" if _is_of_a_name(error) else _reason(error)
     return ""
 
 
@@ -144,11 +147,12 @@ class FileEvents:
             for batch in _watch(folders, self._stopping):
                 is_watching = True
                 yield batch
-        except RuntimeError:
-            # A name that is not UTF-8 ends the watcher; only one that never began is refused.
-            if not is_watching:
+        except RuntimeError as error:
+            # Only one that never began is refused, but for a name it may end at once.
+            if not (is_watching or _is_of_a_name(error)):
                 raise
             self._stopping.wait(limits.EVENT_CHECK_MS / 1000)
+            yield []
 
     def _tell(self, paths: Iterable[str]) -> bool:
         """Name files alone: of a directory that appeared, those that are in it by now.
@@ -243,10 +247,16 @@ def _is_folder(path: str) -> bool:
         return False
 
 
+def _is_of_a_name(error: Exception) -> bool:
+    """Whether something happened to a file whose name is not UTF-8, which ends the watcher."""
+    return str(error).startswith("Unable to decode path")
+
+
 def _reason(error: Exception) -> str:
+    """Say why, without the paths that watchfiles adds."""
     if isinstance(error, OSError):
         return error.strerror or "the watch limit is reached"
-    return str(error)
+    return _PATHS.split(str(error))[0]
 
 
 def _is_silent(path: str) -> bool:

@@ -23,7 +23,8 @@ def watched_folders(roots: Iterable[str]) -> WatchedFolders:
     """Return ``roots``, or those directories below them that can be watched.
 
     The latter where one is a link (behaviour B2): one to ``/`` would have the watcher
-    walk the whole disk; and where one must not be read, which would end the watcher.
+    walk the whole disk; and where one must not be read or has a name that is not UTF-8,
+    which would end the watcher.
     """
     tops = tuple(roots)
     folders: list[str] = []
@@ -32,28 +33,34 @@ def watched_folders(roots: Iterable[str]) -> WatchedFolders:
     while pending:
         folder = pending.pop()
         try:
-            below, has_links = _below(folder)
+            below, has_traps = _below(folder)
         except PermissionError:
             is_recursive = False
         except OSError:
             continue  # it vanished while we looked
         else:
-            is_recursive = is_recursive and not has_links
+            is_recursive = is_recursive and not has_traps
             folders.append(folder)
             pending += below
     return WatchedFolders(tops if is_recursive else tuple(folders), is_recursive)
 
 
 def _below(folder: str) -> tuple[list[str], bool]:
-    """Return the folders in ``folder``, and whether it has a link to one. Raises OSError."""
+    """Return the folders in ``folder`` that can be watched, and whether others look like it.
+
+    Raises OSError.
+    """
     below: list[str] = []
-    has_links = False
+    has_traps = False
     for entry in _scan(folder):
         if entry.is_symlink():
-            has_links = has_links or _leads_to_folder(entry)
-        elif entry.is_dir(follow_symlinks=False) and _is_utf8(entry.name):
-            below.append(entry.path)
-    return below, has_links
+            has_traps = has_traps or _leads_to_folder(entry)
+        elif entry.is_dir(follow_symlinks=False):
+            if _is_utf8(entry.name):
+                below.append(entry.path)
+            else:
+                has_traps = True
+    return below, has_traps
 
 
 def files_below(folder: str) -> Iterator[str]:

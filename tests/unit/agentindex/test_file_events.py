@@ -124,6 +124,35 @@ class TestEvents:
         (base / "a").write_text("1")
         ear.hears(base / "a")
 
+    def test_nor_does_that_of_a_directory(self, base, listen, caplog):
+        (base / "a").mkdir()
+        odd = base / os.fsdecode(b"\xff")
+        (odd / "within").mkdir(parents=True)
+        ear = listen(base).listens()
+        for number in range(3):
+            list(odd.iterdir())  # which ends the watcher, too
+            (base / f"a/{number}").write_text("1")
+            wait_until(lambda before=ear.doubts: ear.doubts > before)
+            ear.listens()
+            (base / f"a/new{number}").write_text("1")
+            ear.hears(base / f"a/new{number}")
+        assert (ear.events.mode, caplog.text) == ("events", "")
+
+    def test_even_if_it_ends_each_watcher_at_once(self, base, listen, monkeypatch, caplog):
+        def watch(*_paths, **_options):
+            raise RuntimeError(f'Unable to decode path "{base}/\\xFF" to string')
+            yield
+
+        monkeypatch.setattr(watchfiles, "watch", watch)
+        ear = listen(base)
+        wait_until(lambda: ear.doubts > 3)
+        path = base / "a"
+        path.write_text("1")
+        with ear.followed.following(str(path), threading.Event()):
+            ear.hears(path)
+        assert (ear.events.mode, caplog.text) == ("events", "")
+        assert why_polling([str(base)]) == ""
+
     def test_what_is_asked_now_and_then_is_swept_in_any_case(self, base, listen, monkeypatch):
         monkeypatch.setattr(limits, "EVENT_DOUBT_SECONDS", 0.02)
         ear = listen(base)
@@ -333,6 +362,23 @@ def test_directories_that_must_not_be_read_are_left_out(base, monkeypatch):
     assert watched_folders([str(base)]) == WatchedFolders(paths, is_recursive=False)
     assert watched_folders([str(base / "gone")]).paths == (str(base / "gone"),)
     assert why_polling([str(base / "closed")]) == "Permission denied"
+
+
+def test_one_whose_name_is_no_utf8_is_left_out(base):
+    (base / "good").mkdir()
+    (base / os.fsdecode(b"\xff") / "within").mkdir(parents=True)
+    paths = (str(base), str(base / "good"))
+    assert watched_folders([str(base)]) == WatchedFolders(paths, is_recursive=False)
+    assert why_polling([str(base)]) == ""
+
+
+def test_a_reason_names_no_path(base, monkeypatch):
+    def watch(*_paths, **_options):
+        raise RuntimeError(f'error in underlying watcher: refused about ["{base}"]')
+        yield
+
+    monkeypatch.setattr(watchfiles, "watch", watch)
+    assert why_polling([str(base)]) == "error in underlying watcher: refused"
 
 
 def test_why_polling(base, monkeypatch):
