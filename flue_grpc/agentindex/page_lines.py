@@ -64,11 +64,15 @@ class Parser:
             return context
         reader = OnwardReader(self.file, position)
         while reader.position < offset and (line := reader.next(ANY_LENGTH)):
-            context = self._adapter.messages(line.data, line.offset, context)[1]
+            context = self.messages(line, context)[1]
         return context
 
     def messages(self, line: Line, context: Context) -> tuple[list[Message], Context]:
-        """Return the messages of the line's whole objects, and the context behind it."""
+        """Return the messages of the line's whole objects, and the context behind it.
+
+        Raises what ``cancel`` raises.
+        """
+        self.file.check()
         return self._adapter.messages(line.data, line.offset, context)
 
 

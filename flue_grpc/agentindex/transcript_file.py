@@ -28,6 +28,10 @@ class TranscriptFile:
         self._fd = opened.fd
         self._cancel = cancel
 
+    def check(self) -> None:
+        """Raise what ``cancel`` raises: for work on what was read, which asks at each line."""
+        self._cancel.check()
+
     def read(self, offset: int, size: int) -> bytes:
         """Return the bytes from ``offset``, at most ``size``, fewer only at the end."""
         self._cancel.check()

@@ -28,7 +28,7 @@ from flue_grpc.agentindex.adapters._pieces import (
     result_text,
 )
 from flue_grpc.agentindex.adapters._records import Count, Records
-from flue_grpc.limits import LINE_MESSAGES
+from flue_grpc.limits import LINE_BLOCKS, LINE_MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -140,7 +140,7 @@ def _assistant_pieces(line: Line) -> list[Piece]:
     if not isinstance(content, list):
         return [Piece(prose, content)] if content else []
     pieces = []
-    for block in content:
+    for block in content[:LINE_BLOCKS]:
         kind = block.type
         if kind == "text":
             if is_prose(block.text):
@@ -163,7 +163,7 @@ def _user_pieces(line: Line) -> list[Piece]:
     if not isinstance(content, list):
         return _prose_pieces(line, content or "")
     pieces = []
-    for block in content:
+    for block in content[:LINE_BLOCKS]:
         kind = block.type
         if kind == "tool_result":
             pieces.append(_result(block))

@@ -100,12 +100,13 @@ class Origin(msgspec.Struct):
 
     def _take_source(self, meta: Payload) -> dict[str, msgspec.Raw]:
         """Note whether the thread is a subagent; return what is told of its start."""
-        source = members_of(meta.source) or {}
+        source = members_of(meta.source, ("subagent",)) or {}
         subagent = source.get("subagent", _NONE)
         self.is_subagent = meta.thread_source == "subagent" or bytes(subagent) not in _NO_SUBAGENT
-        spawn = (members_of(subagent) or {}).get("thread_spawn", _NONE)
-        return members_of(spawn) or {}
+        spawn = (members_of(subagent, ("thread_spawn",)) or {}).get("thread_spawn", _NONE)
+        return members_of(spawn, _SPAWN_MEMBERS) or {}
 
 
+_SPAWN_MEMBERS: Final = ("parent_thread_id", "agent_path", "agent_nickname")
 _NONE: Final = msgspec.Raw(b"null")
 _NO_SUBAGENT: Final = frozenset({b"null", b"false", b'""'})

@@ -31,7 +31,7 @@ from flue_grpc.agentindex.adapters._pieces import (
     result_text,
 )
 from flue_grpc.agentindex.adapters._records import Count, Records
-from flue_grpc.limits import LINE_MESSAGES
+from flue_grpc.limits import LINE_BLOCKS, LINE_MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -256,7 +256,7 @@ def _joined(texts: list[msgspec.Raw]) -> str:
 def _blocks(content: str | list[Block] | None) -> list[Block]:
     if isinstance(content, str):
         return [Block(type="text", text=msgspec.Raw(msgspec.json.encode(content)))]
-    return content or []
+    return content[:LINE_BLOCKS] if content else []
 
 
 def _call(name: str, body: msgspec.Raw, item: Payload) -> list[Piece]:
@@ -288,7 +288,7 @@ def _search_output(item: Payload) -> list[Piece]:
 def _result(name: str, output: msgspec.Raw, item: Payload) -> list[Piece]:
     body, is_error = output, False
     # Files of 2025 wrap the text (formats §3.3); strings that hold JSON stay as they are.
-    members = None if is_string(output) else members_of(output)
+    members = None if is_string(output) else members_of(output, ("content", "success"))
     if members is not None:
         body = members.get("content", output)
         is_error = bytes(members.get("success", ABSENT)) == b"false"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cache
 from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
+from flue_grpc.limits import LINE_BLOCKS
 from flue_grpc.text.clean import REPLACEMENT, sanitize
 
 if TYPE_CHECKING:
@@ -34,7 +36,15 @@ _MILLISECONDS_END: Final = 10**14
 _from_iso: Final = cast("Callable[[Stamp], datetime]", datetime.fromisoformat)
 _STRING_DECODER: Final = msgspec.json.Decoder(str).decode
 _LIST_DECODER: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
-_OBJECT_DECODER: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+# A struct for the first elements of an array: what lies behind is passed over unmade.
+_Head: Final = msgspec.defstruct(
+    "_Head",
+    [(f"item_{number}", msgspec.Raw, ABSENT) for number in range(LINE_BLOCKS)],
+    array_like=True,
+    gc=False,
+)
+_HEAD_DECODER: Final = msgspec.json.Decoder(_Head).decode
+_SHORT_LIST_BYTES: Final = 64 * 1024  # all its elements take 2 MB at most
 _QUOTE: Final = ord('"')
 _ESCAPE: Final = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\."
@@ -115,25 +125,37 @@ def text_of(raw: msgspec.Raw) -> str:
 
 
 def items_of(raw: msgspec.Raw) -> list[msgspec.Raw] | None:
-    """Return the elements of a JSON array, None for any other value."""
+    """Return the first LINE_BLOCKS elements of a JSON array, None for any other value."""
     try:
-        return _LIST_DECODER(raw)
+        if len(memoryview(raw)) <= _SHORT_LIST_BYTES:
+            return _LIST_DECODER(raw)[:LINE_BLOCKS]
+        head = _HEAD_DECODER(raw)
     except DAMAGE:
         return None
+    return [item for item in msgspec.structs.astuple(head) if item is not ABSENT]
 
 
-def members_of(raw: msgspec.Raw) -> dict[str, msgspec.Raw] | None:
-    """Return the members of a JSON object, None for any other value."""
-    if bytes(memoryview(raw)[:1]) != b"{":
-        return None
+def members_of(raw: msgspec.Raw, names: tuple[str, ...]) -> dict[str, msgspec.Raw] | None:
+    """Return which of ``names`` a JSON object has, None for any other value.
+
+    However many other members there are, they are passed over unmade.
+    """
     try:
-        return _OBJECT_DECODER(raw)
-    except DAMAGE:
-        pass
-    try:
-        return _OBJECT_DECODER(_utf8(raw))
+        members = _members_decoder(names)(raw)
     except DAMAGE:
         return None
+    values = msgspec.structs.astuple(members)
+    pairs = zip(names, values, strict=True)
+    return {name: value for name, value in pairs if value is not ABSENT}
+
+
+@cache
+def _members_decoder(names: tuple[str, ...]) -> Callable[[msgspec.Raw], msgspec.Struct]:
+    fields = [
+        (f"member_{number}", msgspec.Raw, msgspec.field(default=ABSENT, name=name))
+        for number, name in enumerate(names)
+    ]
+    return msgspec.json.Decoder(msgspec.defstruct("_Members", fields, gc=False)).decode
 
 
 def text_or_json(raw: msgspec.Raw) -> str:

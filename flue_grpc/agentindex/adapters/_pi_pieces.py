@@ -29,7 +29,7 @@ from flue_grpc.agentindex.adapters._pieces import (
     placeholder,
 )
 from flue_grpc.agentindex.adapters._records import Count, Records
-from flue_grpc.limits import LINE_MESSAGES
+from flue_grpc.limits import LINE_BLOCKS, LINE_MESSAGES
 from flue_grpc.text.clean import sanitize
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def _prose_pieces(content: Content, shape: Shape) -> list[Piece]:
 def _blocks(content: Content) -> list[Block]:
     if isinstance(content, str):
         return [Block(type="text", text=msgspec.Raw(msgspec.json.encode(content)))]
-    return content or []
+    return content[:LINE_BLOCKS] if content else []
 
 
 def _content_text(content: Content) -> str:
@@ -205,7 +205,7 @@ def _content_text(content: Content) -> str:
         return sanitize(content)
     texts = (
         text_of(block.text) if is_string(block.text) else placeholder(block.type or "")
-        for block in content or ()
+        for block in _blocks(content)
     )
     return "\n".join(text for text in texts if text is not None)
 

@@ -31,9 +31,12 @@ from flue_grpc.agentindex.adapters._json_values import (
     text_of,
 )
 from flue_grpc.agentindex.json_repair import whole_objects
+from flue_grpc.limits import LARGE_LINE_BYTES, LARGE_LINE_COMMAS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from flue_grpc.agentindex.lines import LineBlock
 
 R = TypeVar("R", bound=msgspec.Struct)
 
@@ -54,10 +57,23 @@ class Records(Generic[R]):
         self._type = record_type
         self.decode: Callable[[bytes | memoryview], R] = msgspec.json.Decoder(record_type).decode
 
+    def decode_any(self, line: bytes | memoryview) -> R:
+        """Decode as ``decode`` does, but refuse a large line of very many values.
+
+        Read member by member it is no larger than what an adapter looks at.
+        """
+        if len(line) > LARGE_LINE_BYTES and bytes(line).count(b",") > LARGE_LINE_COMMAS:
+            raise msgspec.ValidationError("the line has too many values")
+        return self.decode(line)
+
+    def decoder_for(self, block: LineBlock) -> Callable[[bytes | memoryview], R]:
+        """Return what decodes the lines of a block, and raises DAMAGE for some."""
+        return self.decode if len(block.view) <= LARGE_LINE_BYTES else self.decode_any
+
     def all_of(self, line: bytes | memoryview) -> Iterator[R]:
         """Yield the records of a line, of a damaged one those before the damage."""
         try:
-            yield self.decode(line)
+            yield self.decode_any(line)
         except DAMAGE:
             yield from self.rescue(line)
 
@@ -69,22 +85,36 @@ class Records(Generic[R]):
     def one_of(self, data: bytes) -> R:
         """Return the record of one whole object, whatever the types of its members."""
         try:
-            return self.decode(data)
+            return self.decode_any(data)
         except DAMAGE:
             return coerce(msgspec.Raw(data), self._type)
 
 
 def coerce(raw: msgspec.Raw, record_type: type[R]) -> R:
     """Return a record of what has the right type in ``raw``; all else is as if missing."""
-    members = members_of(raw) or {}
+    names, encoded, shapes = _plan_of(record_type)
+    members = members_of(raw, encoded) or {}
     values = {}
-    for field in msgspec.structs.fields(record_type):
-        member = members.get(field.encode_name)
+    for name, encoded_name, shape in zip(names, encoded, shapes, strict=True):
+        member = members.get(encoded_name)
         if member is not None:
-            value = _shape_of(field.type).read(member)
+            value = shape.read(member)
             if value is not None:
-                values[field.name] = value
+                values[name] = value
     return record_type(**values)
+
+
+@cache
+def _plan_of(
+    record_type: type[msgspec.Struct],
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[_Shape, ...]]:
+    """Return the names of the members, those that JSON has for them, and what they may be."""
+    fields = msgspec.structs.fields(record_type)
+    return (
+        tuple(field.name for field in fields),
+        tuple(field.encode_name for field in fields),
+        tuple(_shape_of(field.type) for field in fields),
+    )
 
 
 class _Shape:
@@ -107,8 +137,7 @@ class _Shape:
         """Return the value, None when it is of no type that may be here."""
         if self._raw:
             return raw
-        data = bytes(raw)
-        start = data[:1]
+        start = bytes(memoryview(raw)[:1])
         if start == b'"':
             return self._from_string(raw)
         if start == b"{":
@@ -116,8 +145,8 @@ class _Shape:
         if start == b"[":
             return self._from_array(raw)
         if start in b"tf":
-            return data == b"true" if self._flag else None
-        return self._from_number(data) if start in _NUMBER_STARTS else None
+            return start == b"t" if self._flag else None
+        return self._from_number(bytes(raw)) if start in _NUMBER_STARTS else None
 
     def _from_string(self, raw: msgspec.Raw) -> object:
         if self._text:

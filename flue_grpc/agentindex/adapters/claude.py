@@ -87,7 +87,6 @@ class _Parent(msgspec.Struct):
 
 
 _PARENTS: Final = Records(_Parent)
-_decode: Final = LINES.decode
 
 
 class Claude:
@@ -136,6 +135,7 @@ class Claude:
     def feed(self, state: State, block: LineBlock, ledger: Ledger) -> Taken:
         """Take in some lines."""
         usage: list[LineUsage] = []
+        decode = LINES.decoder_for(block)
         view, begin = block.view, 0
         for end in block.ends:
             line = view[begin:end]
@@ -143,7 +143,7 @@ class Claude:
             if state.wants_parent:
                 _take_parent(state, line)
             try:
-                record = _decode(line)
+                record = decode(line)
             except DAMAGE:
                 usage += _feed_damaged(state, line, ledger)
                 continue

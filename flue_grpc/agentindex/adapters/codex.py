@@ -45,7 +45,6 @@ _ROLLOUT: Final = re.compile(
 _SESSIONS: Final = "sessions"
 _ARCHIVED: Final = "archived_sessions"
 _DATE_DEPTH: Final = 3  # year, month, day
-_decode: Final = LINES.decode
 
 
 class Codex:
@@ -77,13 +76,14 @@ class Codex:
     def feed(self, state: State, block: LineBlock, ledger: Ledger) -> Taken:
         """Take in some lines."""
         usage: list[LineUsage] = []
+        decode = LINES.decoder_for(block)
         models: list[tuple[int, str]] = []
         view, begin, context = block.view, 0, state.context
         for end in block.ends:
             line = view[begin:end]
             begin = end + 1
             try:
-                record = _decode(line)
+                record = decode(line)
             except DAMAGE:
                 usage += _feed_damaged(state, line, ledger)
             else:
@@ -138,7 +138,7 @@ class Codex:
 
 def _records(line: bytes) -> Iterator[Line]:
     try:
-        yield unbare(_decode(line), line)
+        yield unbare(LINES.decode_any(line), line)
     except DAMAGE:
         for data in whole_objects(line):
             yield unbare(LINES.one_of(data), data)

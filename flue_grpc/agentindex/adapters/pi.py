@@ -59,7 +59,6 @@ _MAX_COSTS: Final = 128  # far more than the parts that an exact sum can need
 _USED_BY: Final = frozenset({"assistant", "toolResult"})
 _MODEL_LINES: Final = frozenset({"session", "model_change"})
 _SUMMARIES: Final = frozenset({"compaction", "branch_summary"})
-_decode: Final = LINES.decode
 
 
 class State(msgspec.Struct):
@@ -109,6 +108,7 @@ class Pi:
     def feed(self, state: State, block: LineBlock, ledger: Ledger) -> Taken:
         """Take in some lines."""
         usage: list[LineUsage] = []
+        decode = LINES.decoder_for(block)
         models: list[tuple[int, str]] = []
         view, begin, context = block.view, 0, state.context
         for end in block.ends:
@@ -117,7 +117,7 @@ class Pi:
             line = view[begin:end]
             begin = end + 1
             try:
-                record = _decode(line)
+                record = decode(line)
             except DAMAGE:
                 usage += _feed_damaged(state, line, ledger)
             else:
