@@ -36,6 +36,18 @@ def count(value: object) -> int:
     return number
 
 
+def count_up_to(most: int) -> Callable[[object], int]:
+    """Make a reader of whole numbers from 1 to ``most``."""
+
+    def read(value: object) -> int:
+        number = count(value)
+        if number > most:
+            raise ValueError(f"a whole number of at most {most}")
+        return number
+
+    return read
+
+
 def size(value: object) -> int:
     """Read a number of bytes: ``65536``, ``64KiB``, ``2 MiB``."""
     wanted = "a size of at least 1 byte, such as 65536 or 64KiB"

@@ -16,6 +16,7 @@ from flue_grpc.errors import ConfigError
 from flue_grpc.setting_values import (
     choice,
     count,
+    count_up_to,
     flag,
     one_line,
     optional_path,
@@ -214,7 +215,10 @@ class Settings:
     )
     snippet_code_points: int = field(
         metadata=_about(
-            _LIMITS, count, limits.SNIPPET_CODE_POINTS, "context on each side of a match"
+            _LIMITS,
+            count_up_to(limits.SNIPPET_CODE_POINTS_MAX),
+            limits.SNIPPET_CODE_POINTS,
+            "context on each side of a match",
         )
     )
     first_prompt_bytes: int = field(

@@ -7,17 +7,18 @@ escape sequences, control characters or markup. Its ranges say where the matches
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from flue_grpc.limits import SNIPPET_CODE_POINTS
-from flue_grpc.text.casefold import find_folded
+from flue_grpc.text.casefold import find_folded, fold_text
 from flue_grpc.text.clean import ANSI, CONTROL, strip_ansi
 from flue_grpc.text.occurrences import best_window, occurrences
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from flue_grpc.text.query import Query
 
@@ -51,11 +52,13 @@ def literal_snippet(text: str, folded: str, context: int = SNIPPET_CODE_POINTS) 
     start = find_folded(text, folded)
     if start < 0:
         return None
-    spans = [(start, start + len(folded))]
-    reach = spans[0][1] + _REACH * context
-    window = text[:reach]
-    while (start := find_folded(window, folded, spans[-1][1])) >= 0:
-        spans.append((start, start + len(folded)))
+    end = start + len(folded)
+    spans = [(start, end)]
+    behind = fold_text(text[end : end + _REACH * context])
+    place = behind.find(folded)
+    while place >= 0:
+        spans.append((end + place, end + place + len(folded)))
+        place = behind.find(folded, place + len(folded))
     return snippet(text, spans, context)
 
 
@@ -85,8 +88,8 @@ def snippet(text: str, spans: Sequence[tuple[int, int]], context: int) -> Snippe
     left, right = line.trimmed(left, right)
     inside = [(a, b) for a, b in shown if left <= a < b <= right]
     cut = line.text[left:right]
-    ranges = [(_size(cut, a - left), _size(cut, b - left)) for a, b in inside]
-    return Snippet(cut, tuple(ranges), _size(text, first))
+    sizes = _sizes(cut, (at - left for bounds in inside for at in bounds))
+    return Snippet(cut, tuple(zip(sizes, sizes, strict=True)), _size(text, first))
 
 
 class _Line:
@@ -96,12 +99,14 @@ class _Line:
         parts: list[str] = []
         # Of each removed piece: its bounds in the raw text, and in the line.
         self._noise: list[tuple[int, int, int, int]] = []
+        self._starts: list[int] = []
         at = size = 0
         for noise in _NOISE.finditer(raw):
             fill = " " if any(c.isspace() for c in strip_ansi(noise[0])) else ""
             parts += (raw[at : noise.start()], fill)
             size += noise.start() - at
             self._noise.append((noise.start(), noise.end(), size, size + len(fill)))
+            self._starts.append(noise.start())
             at, size = noise.end(), size + len(fill)
         parts.append(raw[at:])
         self.text = "".join(parts)
@@ -119,14 +124,11 @@ class _Line:
 
     def _place(self, at: int) -> tuple[int, int]:
         """Return the places in the line just before and after what stood at ``at``."""
-        shift = 0
-        for start, end, first, last in self._noise:
-            if at < start:
-                break
-            if at < end:
-                return first, last
-            shift = last - end
-        return at + shift, at + shift
+        number = bisect_right(self._starts, at)
+        if not number:
+            return at, at
+        _, end, first, last = self._noise[number - 1]
+        return (first, last) if at < end else (at - end + last, at - end + last)
 
 
 def _left_edge(text: str, first: int, context: int) -> int:
@@ -153,6 +155,18 @@ def _right_edge(text: str, end: int, reach: int) -> int:
         escape = ANSI.match(text, found.start())
         at = escape.end() if escape else found.end()
     return min(len(text), at + max(0, reach))
+
+
+def _sizes(text: str, ends: Iterable[int]) -> Iterator[int]:
+    """Yield the UTF-8 sizes of the code points before each of ``ends``, which rise."""
+    if text.isascii():
+        yield from ends
+        return
+    before = size = 0
+    for end in ends:
+        size += len(text[before:end].encode())
+        before = end
+        yield size
 
 
 def _size(text: str, end: int) -> int:

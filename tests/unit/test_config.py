@@ -143,6 +143,10 @@ def test_the_file_can_be_another_one(environment, tmp_path):
         ('search_bytes = "5 kg"\n', "search_bytes must be a size of at least 1 byte"),
         ('search_bytes = "KiB"\n', "search_bytes must be a size of at least 1 byte"),
         ("search_bytes = -1\n", "search_bytes must be a size of at least 1 byte"),
+        (
+            "snippet_code_points = 4001\n",
+            "snippet_code_points must be a whole number of at most 4000",
+        ),
         ("first_prompt_bytes = 4097\n", "first_prompt_bytes must be a size of at most 4096 bytes"),
         ('durability = "none"\n', "durability must be full or normal"),
         ("durability = 1\n", "durability must be full or normal"),

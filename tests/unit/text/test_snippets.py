@@ -4,6 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flue.agentindex.v1 import agent_index_pb2
+from flue_grpc import limits
+from flue_grpc.text import casefold, snippets
 from flue_grpc.text.casefold import find_folded, fold_text
 from flue_grpc.text.clean import strip_ansi
 from flue_grpc.text.query import parse_ranked
@@ -128,3 +131,60 @@ def test_ranges_hold_the_query(text, query):
     assert all(a < b for a, b in snippet.ranges)
     ends = [at for bounds in snippet.ranges for at in bounds]
     assert ends == sorted(ends)
+
+
+class TestWorkIsLinear:
+    """However many matches, control characters and wide letters the window holds."""
+
+    CONTEXT = 4000
+
+    def test_what_is_behind_a_match_is_folded_once(self, monkeypatch):
+        folded = []
+
+        def counting(text):
+            folded.append(len(text))
+            return fold_text(text)
+
+        for module in (casefold, snippets):
+            monkeypatch.setattr(module, "fold_text", counting, raising=False)
+        snippet = literal_snippet("D" * 300_000, "d", self.CONTEXT)
+        assert len(snippet.ranges) == self.CONTEXT + 1
+        assert sum(folded) <= casefold._SLICE + 4 * self.CONTEXT
+
+    def test_ranges_stand_behind_wide_letters_and_noise(self):
+        text = "éd\x07" * 100_000
+        snippet = literal_snippet(text, "d", self.CONTEXT)
+        assert len(snippet.text) == self.CONTEXT + 2
+        assert len(snippet.ranges) == self.CONTEXT // 2 + 1
+        assert snippet.ranges == tuple((at, at + 1) for at in range(2, 3 * 2001, 3))
+        assert marked(snippet) == ["d"] * 2001
+
+    @given(st.lists(st.sampled_from(["d", "é", " ", "\x07", "\n\n", "\x1b[m", "日"]), max_size=40))
+    @settings(max_examples=100, deadline=None)
+    def test_each_place_of_a_line_is_where_a_walk_over_its_noise_finds_it(self, pieces):
+        raw = "".join(pieces)
+        line = snippets._Line(raw)
+        for at in range(len(raw) + 1):
+            assert line._place(at) == walked(line._noise, at)
+
+
+def walked(noise, at):
+    shift = 0
+    for start, end, first, last in noise:
+        if at < start:
+            break
+        if at < end:
+            return first, last
+        shift = last - end
+    return at + shift, at + shift
+
+
+@pytest.mark.parametrize("letter", ["d", "é", "日", "😀"])
+def test_a_hit_with_the_largest_context_fits_far_into_a_response(letter):
+    most = limits.SNIPPET_CODE_POINTS_MAX
+    snippet = literal_snippet(letter * 100_000, letter, most)
+    assert len(snippet.text) == most + 1
+    hit = agent_index_pb2.Hit(snippet=snippet.text)
+    for start, end in snippet.ranges:
+        hit.ranges.add(start=start, end=end)
+    assert hit.ByteSize() < limits.BATCH_MAX_BYTES / 4
