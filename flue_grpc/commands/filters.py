@@ -52,9 +52,9 @@ def filters_of(arguments: argparse.Namespace) -> Filter:
 def when(text: str) -> datetime:
     """Read a day, a time (this machine's zone unless it says another), or how long ago."""
     ago = _AGO.fullmatch(text)
-    if ago:
-        return datetime.now(UTC) - int(ago[1]) * _UNITS[ago[2]]
     try:
+        if ago:
+            return datetime.now(UTC) - int(ago[1]) * _UNITS[ago[2]]
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError) as error:
         raise argparse.ArgumentTypeError(f"{text!r} is no time such as 2026-03-01 or 7d") from error

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from flue_grpc.commands.connection import add_connection, reporting, store
 from flue_grpc.commands.filters import directory
+from flue_grpc.commands.numbers import entry_id, limit
 from flue_grpc.commands.output import (
     CANNOT,
     EXIT_CODES,
@@ -60,12 +61,12 @@ def add_parsers(subparsers: Subparsers) -> None:
 def _add_reading(verbs: Subparsers) -> None:
     verb = _verb(verbs, "list", "list entries, pinned first, then the newest", _list)
     _add_scopes(verb)
-    verb.add_argument("--limit", type=int, default=_LIMIT, metavar="N", help="0 for all")
+    verb.add_argument("--limit", type=limit, default=_LIMIT, metavar="N", help="0 for all")
     add_output(verb)
     verb = _verb(verbs, "search", "search entries by words, best first", _search)
     verb.add_argument("query", help="words, all required")
     _add_scopes(verb)
-    verb.add_argument("--limit", type=int, default=_LIMIT, metavar="N", help="0 for all")
+    verb.add_argument("--limit", type=limit, default=_LIMIT, metavar="N", help="0 for all")
     add_output(verb)
     verb = _verb(verbs, "size", "count the characters of a scope", _size)
     verb.add_argument("scope", nargs="?", type=_scope, help="default: this directory")
@@ -77,14 +78,14 @@ def _add_writing(verbs: Subparsers) -> None:
     verb.add_argument("--scope", type=_scope, help="default: this directory")
     verb.add_argument("--pin", action="store_true", help="first in every list")
     verb = _verb(verbs, "edit", "replace an entry's text", _edit)
-    verb.add_argument("id", type=int)
+    verb.add_argument("id", type=entry_id)
     verb.add_argument("content", help="the text, or - for standard input")
     for name, is_pinned in (("pin", True), ("unpin", False)):
         verb = _verb(verbs, name, f"{name} an entry", _pin)
-        verb.add_argument("id", type=int)
+        verb.add_argument("id", type=entry_id)
         verb.set_defaults(is_pinned=is_pinned)
     verb = _verb(verbs, "delete", "delete an entry", _delete)
-    verb.add_argument("id", type=int)
+    verb.add_argument("id", type=entry_id)
 
 
 def _verb(

@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 from contextlib import contextmanager
+from errno import ELOOP
 from pathlib import Path
 from tempfile import mkstemp
 from typing import TYPE_CHECKING
@@ -30,8 +31,16 @@ def output_file(path: Path | None) -> Iterator[BinaryIO]:
         with path.open("wb") as file:
             yield file
     else:
-        with _replacing(path.resolve()) as file:
+        with _replacing(_target(path)) as file:
             yield file
+
+
+def _target(path: Path) -> Path:
+    """Follow links; raises OSError where they lead in a circle."""
+    try:
+        return path.resolve()
+    except RuntimeError as error:
+        raise OSError(ELOOP, os.strerror(ELOOP), str(path)) from error
 
 
 @contextmanager

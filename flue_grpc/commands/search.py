@@ -12,6 +12,7 @@ from flue_grpc.commands.connection import (
     transcripts,
 )
 from flue_grpc.commands.filters import WHERE_TO_LOOK, add_filters, filters_of
+from flue_grpc.commands.numbers import limit
 from flue_grpc.commands.output import (
     EXIT_CODES,
     OK,
@@ -55,7 +56,7 @@ def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
         "--ranked", dest="is_ranked", action="store_true", help="best hits first, by words"
     )
     parser.add_argument(
-        "--limit", type=int, default=_LIMIT, metavar="N", help="most hits, 0 for all"
+        "--limit", type=limit, default=_LIMIT, metavar="N", help="most hits, 0 for all"
     )
     parser.add_argument("--role", action="append", default=[], choices=_ROLES, help="of this role")
     parser.add_argument("--kind", action="append", default=[], choices=_KINDS, help="of this kind")

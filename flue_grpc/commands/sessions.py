@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from flue_grpc.commands.connection import add_connection, reporting, transcripts
 from flue_grpc.commands.filters import WHERE_TO_LOOK, add_filters, filters_of
+from flue_grpc.commands.numbers import limit
 from flue_grpc.commands.output import (
     EXIT_CODES,
     OK,
@@ -46,7 +47,7 @@ def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--limit", type=int, default=_LIMIT, metavar="N", help="most sessions, 0 for all"
+        "--limit", type=limit, default=_LIMIT, metavar="N", help="most sessions, 0 for all"
     )
     parser.add_argument(
         "--subagents", action="store_true", help="list the sessions of subagents too"

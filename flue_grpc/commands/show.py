@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from flue_grpc.commands.connection import add_connection, reporting, transcripts
 from flue_grpc.commands.naming import find
-from flue_grpc.commands.numbers import natural, positive
+from flue_grpc.commands.numbers import natural, offset, positive
 from flue_grpc.commands.output import (
     CANNOT,
     EXIT_CODES,
@@ -50,7 +50,7 @@ def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser])
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--last", type=positive, metavar="N", help="only the last N messages")
     where.add_argument(
-        "--at", type=natural, metavar="OFFSET", help="from the line at this offset on"
+        "--at", type=offset, metavar="OFFSET", help="from the line at this offset on"
     )
     parser.add_argument("--limit", type=natural, default=0, metavar="N", help="most messages")
     parser.add_argument("--tools", action="store_true", help="show tool calls and results whole")

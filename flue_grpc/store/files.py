@@ -61,7 +61,8 @@ def real_path(path: Path) -> Path:
 
 def lock_path(path: Path) -> Path:
     """Return the owner's lock of the database at ``path``, beside the real file."""
-    return path.resolve().parent / LOCK_NAME
+    # Path.resolve raises for links in a circle, which whoever opens the file tells in words.
+    return Path(os.path.realpath(path)).parent / LOCK_NAME
 
 
 def claim(real: Path) -> private_files.OwnerLock:
@@ -150,7 +151,7 @@ def refuse_name_in_use(destination: Path, path: Path) -> None:
                 f"{destination} is what SQLite calls a file of {owner}; choose another name"
             )
     databases = (path, destination.with_name(DATABASE_NAME))
-    if destination.resolve() in [lock_path(each) for each in databases if each.exists()]:
+    if Path(os.path.realpath(destination)) in [lock_path(each) for each in databases if each.exists()]:
         raise UnusableDatabaseError(f"{destination} is the lock of a database; choose another name")
     for left in companions(destination):
         raise UnusableDatabaseError(f"{left} is left of another database; choose another name")

@@ -5,7 +5,7 @@ import argparse
 import pytest
 
 from flue_grpc.agentindex.adapters import registry
-from flue_grpc.commands.filters import add_filters, directory
+from flue_grpc.commands.filters import add_filters, directory, when
 
 
 class Fourth:
@@ -44,3 +44,9 @@ def test_a_directory_is_written_as_sessions_record_it(tmp_path, monkeypatch, tex
     monkeypatch.chdir(tmp_path)
     wanted = meant.format(here=tmp_path).replace(f"{tmp_path}/..", str(tmp_path.parent))
     assert directory(text.format(here=tmp_path)) == wanted
+
+
+@pytest.mark.parametrize("text", ["999999w", "yesterdayish", "2026-13-01"])
+def test_what_is_no_time_is_told_in_words(text):
+    with pytest.raises(argparse.ArgumentTypeError, match=f"'{text}' is no time such as"):
+        when(text)

@@ -81,3 +81,14 @@ def test_standard_output_is_flushed(capfdbinary):
 def test_where_nothing_can_be_made_it_says_so(tmp_path):
     with pytest.raises(FileNotFoundError), output_file(tmp_path / "none" / "out"):
         pass
+
+
+def test_links_in_a_circle_are_told_and_left(tmp_path):
+    path, other = tmp_path / "out", tmp_path / "other"
+    path.symlink_to(other)
+    other.symlink_to(path)
+    with pytest.raises(OSError, match="Too many levels of symbolic links") as raised:
+        output_file(path).__enter__()
+    assert raised.value.filename == str(path)
+    assert path.is_symlink()
+    assert sorted(tmp_path.iterdir()) == [other, path]
