@@ -7,14 +7,16 @@ import os
 import sys
 from contextlib import suppress
 from importlib import import_module
-from io import TextIOWrapper
 from typing import TYPE_CHECKING, Final
 
 from flue_grpc.commands.parser import Parser
+from flue_grpc.commands.signals import ended_in_order
+from flue_grpc.commands.streams import prepare_streams
 from flue_grpc.errors import StartupError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TextIO
 
 # Each module of flue_grpc.commands has add_parsers(subparsers), which sets `run`.
 COMMANDS: Final = (
@@ -39,31 +41,35 @@ _WORDS: Final = {"help": "--help", "version": "--version"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; returns its exit code, 2 for one that cannot start."""
+    """Run a command; returns its exit code, 2 for one that cannot start.
+
+    Raises SystemExit for help, a mistake in usage, and after SIGTERM or SIGHUP.
+    """
     # gRPC's C core writes its own account of what we report in words.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
-        _print_any_text()
+        prepare_streams()
         parsed = _parse(sys.argv[1:] if arguments is None else arguments)
         _warn(parsed.command)
-        code: int = parsed.run(parsed)
+        with ended_in_order():
+            code: int = parsed.run(parsed)
         sys.stdout.flush()
     except StartupError as error:
-        print(f"flue-grpc: {error}", file=sys.stderr)
+        _say(str(error))
         return 2
     except UnicodeEncodeError as error:
         # An argument or a directory, which may be any bytes where it is no path to open.
-        print(f"flue-grpc: {error.object!a} is not UTF-8 text", file=sys.stderr)
+        _say(f"{error.object!a} is not UTF-8 text")
         return 2
     except KeyboardInterrupt:
         return 130
     except OSError as error:
-        _drop_output()
+        _drop(sys.stdout)
         if isinstance(error, BrokenPipeError):
             # Whoever read our output has enough.
             return 141
         where = f"{error.filename}: " if error.filename else ""
-        print(f"flue-grpc: {where}{error.strerror or error}", file=sys.stderr)
+        _say(f"{where}{error.strerror or error}")
         return 2
     return code
 
@@ -84,12 +90,6 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments or [first])
 
 
-def _print_any_text() -> None:
-    """Escape what standard output's encoding has not, such as a title in another script."""
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
-
-
 def _warn(command: str) -> None:
     """Tell of variables that change nothing; the shell that completes a line reads no warning."""
     if command == "completion":
@@ -100,11 +100,18 @@ def _warn(command: str) -> None:
         print(f"flue-grpc: {text}", file=sys.stderr)
 
 
-def _drop_output() -> None:
+def _say(text: str) -> None:
+    try:
+        print(f"flue-grpc: {text}", file=sys.stderr)
+    except OSError:
+        _drop(sys.stderr)
+
+
+def _drop(stream: TextIO) -> None:
     """Write what can still be written; without this Python complains of the rest at exit."""
     with suppress(OSError):
-        sys.stdout.flush()
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        stream.flush()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -142,5 +149,5 @@ class _Version(argparse.Action):
         del namespace, values, option_string
         from importlib.metadata import version
 
-        print("flue-grpc", version("flue-grpc"))
+        print("flue-grpc", version("flue-grpc"), flush=True)
         parser.exit()

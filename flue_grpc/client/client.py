@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import threading
+from typing import TYPE_CHECKING, Final
 
 from grpc_health.v1 import health_pb2
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from flue_grpc.client.retry import OnBreak
 
 _DEFAULT_POLICY = RetryPolicy()
+_CLOSE_SECONDS: Final = 2.0  # much more than calls take that are told to end
 
 
 class Client:
@@ -68,7 +70,10 @@ class Client:
     def close(self) -> None:
         """End every call and the connection."""
         self._caller.close()
-        self._channel.close()
+        # gRPC waits for every call, and one that Ctrl-C interrupted while it began never ends.
+        closing = threading.Thread(target=self._channel.close, name="flue-close", daemon=True)
+        closing.start()
+        closing.join(_CLOSE_SECONDS)
 
     def __enter__(self) -> Self:
         return self

@@ -41,6 +41,10 @@ def paged() -> Iterator[Console]:
         yield _console_into(process.stdin)
     except BrokenPipeError:
         pass
+    except SystemExit:
+        # We were told to end, and the pager would wait for its user.
+        process.terminate()
+        raise
     finally:
         _finish(process)
 
@@ -91,4 +95,7 @@ def _finish(process: subprocess.Popen[str]) -> None:
         except KeyboardInterrupt:
             # Ctrl-C belongs to the pager while it runs.
             continue
+        except SystemExit:
+            process.terminate()
+            raise
         return

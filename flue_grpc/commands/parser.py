@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from _typeshed import SupportsWrite
+
 _TEXTS: Final = ("query", "content")
 
 
@@ -26,6 +28,13 @@ class Parser(argparse.ArgumentParser):
         if rest:
             self.error(f"unrecognized arguments: {' '.join(rest)}{self._advice(rest)}")
         return parsed, rest
+
+    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
+        """Print the help; raises OSError where argparse says nothing of lost output."""
+        if file is not None:
+            file.write(self.format_help())
+        else:
+            print(self.format_help(), end="", flush=True)
 
     def _advice(self, rest: Sequence[str]) -> str:
         takes_text = any(action.dest in _TEXTS for action in self._actions)
