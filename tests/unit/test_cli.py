@@ -242,6 +242,15 @@ def test_what_an_encoding_has_not_is_escaped(home):
     assert shown.stdout.endswith("\t\\u7d50\\u5e33\n")
 
 
+def test_a_directory_that_links_to_itself_is_told_in_words(home, capsys):
+    loop = home / "loop"
+    loop.symlink_to(loop)
+    assert cli.main(["memory", "list", "--data-dir", str(loop)]) == 2
+    assert capsys.readouterr().err == (
+        f"flue-grpc: {loop}/store.db cannot be opened: Too many levels of symbolic links\n"
+    )
+
+
 @pytest.mark.parametrize("name", ["flue_grpc.cli", "flue_grpc.commands.sessions"])
 def test_an_interrupt_while_it_is_imported_ends_it_quietly(name):
     code = (

@@ -58,6 +58,18 @@ def test_json_is_safe_and_keeps_every_character(text):
         ("-x", "'-x"),
         ("\t=x", "'=x"),
         ("a\nb", "a b"),
+        ("\uff1d1+1", "'\uff1d1+1"),
+        ("\uff0b1", "'\uff0b1"),
+        ("\uff0d1", "'\uff0d1"),
+        ("\uff201", "'\uff201"),
+        ("\ufe66x", "'\ufe66x"),
+        ("\ufeff=1+1", "'\ufeff=1+1"),
+        ("\u200b=1+1", "'\u200b=1+1"),
+        ("\u200b \u2060\u00ad\ufe0f\uff1d1", "'\u200b \u2060\u00ad\ufe0f\uff1d1"),
+        ("\u200bgpt-5", "\u200bgpt-5"),
+        ("\u200b", "\u200b"),
+        ("", ""),
+        ("数=1", "数=1"),
     ],
 )
 def test_no_cell_is_a_formula(text, cell):
