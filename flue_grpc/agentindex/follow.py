@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from threading import Event
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -17,6 +17,7 @@ import msgspec
 from flue_grpc import limits
 from flue_grpc.agentindex import pages
 from flue_grpc.agentindex.opening import open_transcript
+from flue_grpc.agentindex.unfinished import UnfinishedLine
 from flue_grpc.agentindex.values import Page
 from flue_grpc.errors import CursorGoneError, TranscriptNotFoundError
 from flue_grpc.heartbeat import Heartbeat
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from flue_grpc.agentindex.followed_files import FollowedFiles
     from flue_grpc.agentindex.located import Located
+    from flue_grpc.agentindex.opening import OpenTranscript
     from flue_grpc.cancel import Cancel
 
 _SEAM_BYTES: Final = 64  # before the place: an honest append leaves them as they were
@@ -81,6 +83,7 @@ class Follow:
         self._limit = beginning.limit
         self._given = 0
         self._seam = b""
+        self._unfinished: UnfinishedLine | None = None
         self._heartbeat = Heartbeat()
         self._lost_at: float | None = None
         self._located = source.locate(self._tool, self._id)
@@ -127,7 +130,8 @@ class Follow:
 
     def _new_pages(self, cancel: Cancel) -> Iterator[Page]:
         """Yield what is new behind the place; take the place behind it."""
-        self._check_seam()
+        if not self._may_have_news():
+            return
         self._refresh_checkpoints()
         left = self._limit - self._given if self._limit else 0
         read = pages.read_transcript(
@@ -145,6 +149,7 @@ class Follow:
                 yield page
         if self._limit and not eof:
             self._given = self._limit
+        self._unfinished = UnfinishedLine(self._offset, self._size)
         self._seam = self._read_seam()
         self._lost_at = None
 
@@ -157,16 +162,35 @@ class Follow:
             if located.path == self._located.path:
                 self._located = located
 
-    def _check_seam(self) -> None:
-        """Notice that what lies before the place is not what was given."""
-        if self._seam and self._read_seam() != self._seam:
-            raise CursorGoneError("the transcript was replaced or cut since")
+    def _may_have_news(self) -> bool:
+        """Notice that what lies before the place is not what was given.
+
+        Tell whether what lies behind it is worth reading.
+        """
+        if self._unfinished is None:
+            return True
+        with self._opened() as opened:
+            if self._seam_of(opened) != self._seam:
+                raise CursorGoneError("the transcript was replaced or cut since")
+            if not opened.has_revision(self._revision) or self._unfinished.may_be_whole(opened):
+                return True
+            self._size = opened.size
+        self._lost_at = None
+        return False
 
     def _read_seam(self) -> bytes:
+        with self._opened() as opened:
+            return self._seam_of(opened)
+
+    def _seam_of(self, opened: OpenTranscript) -> bytes:
         start = max(0, self._offset - _SEAM_BYTES)
+        return os.pread(opened.fd, self._offset - start, start)
+
+    @contextmanager
+    def _opened(self) -> Iterator[OpenTranscript]:
         with open_transcript(self._located.path, self._located.root) as opened:
             try:
-                return os.pread(opened.fd, self._offset - start, start)
+                yield opened
             except OSError as error:
                 raise TranscriptNotFoundError("the transcript cannot be read") from error
 
