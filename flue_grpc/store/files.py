@@ -151,7 +151,9 @@ def refuse_name_in_use(destination: Path, path: Path) -> None:
                 f"{destination} is what SQLite calls a file of {owner}; choose another name"
             )
     databases = (path, destination.with_name(DATABASE_NAME))
-    if Path(os.path.realpath(destination)) in [lock_path(each) for each in databases if each.exists()]:
+    if Path(os.path.realpath(destination)) in [
+        lock_path(each) for each in databases if each.exists()
+    ]:
         raise UnusableDatabaseError(f"{destination} is the lock of a database; choose another name")
     for left in companions(destination):
         raise UnusableDatabaseError(f"{left} is left of another database; choose another name")
