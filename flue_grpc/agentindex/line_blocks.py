@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from flue_grpc.agentindex.lines import BRACE, LineBlock, after_hollow
+from flue_grpc.agentindex.lines import BRACE, LineBlock, after_hollow, behind_hole
 from flue_grpc.limits import LINE_BYTES
 
 if TYPE_CHECKING:
@@ -84,6 +84,8 @@ class LineBlocks:
             if place >= 0:
                 self.end += place + 1 - count
                 return True
+            if self.end - self.offset > self._cap:
+                self.end = behind_hole(self._fd, self.end, self._limit)
         return False
 
     def _again(self, size: int) -> bytearray:

@@ -7,6 +7,7 @@ begins in it: whatever else it holds, it says nothing, and a file may have milli
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 BRACE: Final = ord("{")
 NEWLINE: Final = ord("\n")
+# Not on every system.
+_SEEK_DATA: Final[int | None] = getattr(os, "SEEK_DATA", None)
 _HOLLOW: Final = re.compile(rb"(?:[^{\n]*+\n)*+")
 
 
@@ -63,22 +66,47 @@ def after_hollow(data: bytes | bytearray, start: int, end: int | None = None) ->
     return match.end() if match else start
 
 
+def behind_hole(fd: int, position: int, end: int) -> int:
+    """Return where data begins at or behind ``position``, at most ``end``.
+
+    A hole of a sparse file reads as NULs: no line ends in it. Raises OSError.
+    """
+    if position >= end or _SEEK_DATA is None:
+        return position
+    try:
+        return min(os.lseek(fd, position, _SEEK_DATA), end)
+    except OSError as error:
+        if error.errno != errno.ENXIO:
+            return position  # not every file system tells
+        # A hole up to the end, unless the file was cut.
+        return max(position, min(os.fstat(fd).st_size, end))
+
+
 def read_lines(fd: int, start: int, end: int, cap: int = LINE_BYTES) -> Iterator[Line]:
     """Yield the lines in the bytes ``[start, end)`` of a file, read as they are needed.
 
     ``start`` is taken for a line's start. Holds at most ``cap`` bytes of a line and one
     block. A file that was cut below ``end`` meanwhile ends early. Raises OSError.
     """
-    return _lines(lambda position, size: os.pread(fd, size, position), start, end, cap)
+
+    def skip(position: int) -> int:
+        return behind_hole(fd, position, end)
+
+    return _lines(lambda position, size: os.pread(fd, size, position), skip, start, end, cap)
 
 
 def split_lines(data: bytes, offset: int, cap: int = LINE_BYTES) -> Iterator[Line]:
     """Yield the lines of bytes that were read from ``offset`` of a file."""
     blocks = {offset: data}
-    return _lines(lambda position, _: blocks.get(position, b""), offset, offset + len(data), cap)
+    end = offset + len(data)
+    return _lines(
+        lambda position, _: blocks.get(position, b""), lambda position: position, offset, end, cap
+    )
 
 
-def _lines(read: Callable[[int, int], bytes], start: int, end: int, cap: int) -> Iterator[Line]:
+def _lines(
+    read: Callable[[int, int], bytes], skip: Callable[[int], int], start: int, end: int, cap: int
+) -> Iterator[Line]:
     head = _Head(start, cap)
     position = start
     while position < end:
@@ -97,6 +125,10 @@ def _lines(read: Callable[[int, int], bytes], start: int, end: int, cap: int) ->
                 offset = line_end
             head = _Head(offset, cap)
         head.add(last)
+        if head.size > cap:
+            behind = skip(position)
+            head.size += behind - position
+            position = behind
     if head.size:
         yield Line(head.offset, head.join(b""), head.offset + head.size, terminated=False)
 

@@ -55,9 +55,15 @@ def batches(
     previous: Callable[[str], Entry | None],
     files: int = SWEEP_COMMIT_TRANSCRIPTS,
 ) -> Iterator[Batch]:
-    """Parse the newest files first; yield a batch whenever it is worth a transaction."""
+    """Parse the newest files first; yield a batch whenever it is worth a transaction.
+
+    None waits for a file that alone is worth one: these come last, the smallest first.
+    """
     batch = Batch(tell=intake.tell)
-    for found in sorted(dirty, key=lambda found: -found.key.mtime_ns):
+    for found in sorted(dirty, key=_order):
+        if batch.files and found.key.size >= SWEEP_COMMIT_BYTES:
+            yield batch
+            batch = Batch(tell=intake.tell)
         before = previous(found.path)
         draft = intake.take(found, before)
         if draft is not None:
@@ -71,6 +77,11 @@ def batches(
             batch = Batch(tell=intake.tell)
     if batch.files:
         yield batch
+
+
+def _order(found: Found) -> tuple[int, int]:
+    size = found.key.size
+    return (size if size >= SWEEP_COMMIT_BYTES else 0, -found.key.mtime_ns)
 
 
 def write_batch(db: apsw.Connection, batch: Batch) -> None:

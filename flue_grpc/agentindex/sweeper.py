@@ -177,10 +177,11 @@ class Sweeper:
                 gone.extend(filter(None, [entry]))
             elif entry is None or entry.record.key != found.key:
                 dirty.append(found)
-        if self._is_much(dirty):
+        little = self._little(dirty)
+        if len(little) < len(dirty):
             self.demand()
-        elif dirty or gone:
-            self._go_on(is_sound=self._local.run(self._harmless(dirty), gone))
+        if little or gone:
+            self._go_on(is_sound=self._local.run(self._harmless(little), gone))
 
     def _go_on(self, *, is_sound: bool) -> None:
         """Fill an index file that was made anew at once; but not without end."""
@@ -214,6 +215,17 @@ class Sweeper:
     def _is_much(self, dirty: Iterable[Found]) -> bool:
         """Whether there is more to read than is read in the server."""
         return sum(map(self._unread, dirty)) > self._settings.worker_bytes
+
+    def _little(self, dirty: Iterable[Found]) -> list[Found]:
+        """Return those that can be read in the server, one after the other; none waits for much."""
+        left = self._settings.worker_bytes
+        little: list[Found] = []
+        for found in sorted(dirty, key=self._unread):
+            left -= self._unread(found)
+            if left < 0:
+                break
+            little.append(found)
+        return little
 
     def _unread(self, found: Found) -> int:
         entry = self._catalog.entry(found.path)

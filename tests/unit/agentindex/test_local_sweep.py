@@ -247,7 +247,7 @@ def test_closing_ends_a_large_parse(shelf, monkeypatch):
 def test_batches_are_bounded_in_files_and_bytes(shelf, monkeypatch):
     monkeypatch.setattr(sweeping, "SWEEP_COMMIT_BYTES", 100)
     for number in range(7):
-        path = shelf.home.write(f"logs/a/{number}.jsonl", b"x" * (99 if number == 2 else 9))
+        path = shelf.home.write(f"logs/a/{number}.jsonl", b"x" * (89 if number == 2 else 9))
         os.utime(path, (number, number))
     seen = discover(shelf.home.roots, {})
     found = list(sweeping.batches(seen.dirty, shelf.local._intake, lambda _: None, 3))

@@ -189,6 +189,24 @@ class TestRefresh:
         assert [found.path for dirty in taken for found in dirty] == [str(last)]
 
 
+def test_what_is_little_is_read_before_a_worker_begins(make, home, catalog, monkeypatch):
+    one = make(sweep_interval=1000, worker_bytes=1000)
+    one.start()
+    settle(one)
+    seen = []
+
+    def working(_self, _roots, dirty, _first_tid):
+        seen.append((ids(catalog), [found.source.id for found in dirty]))
+        return True
+
+    monkeypatch.setattr(sweeper.WorkerSweep, "run", working)
+    large = home.write("logs/a/large.jsonl", b"x" * 2000)
+    small = home.write("logs/a/small.jsonl", log(t=1))
+    one.refresh([str(large), str(small)])
+    wait_until(lambda: seen)
+    assert seen == [(["small"], ["large"])]
+
+
 def test_a_root_may_become_a_link_to_somewhere_else(make, home, catalog):
     home.write("logs/a/x.jsonl", log(t=1))
     one = make(sweep_interval=0)
