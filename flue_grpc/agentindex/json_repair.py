@@ -98,6 +98,8 @@ def _objects(line: bytes) -> Iterator[tuple[bytes, int]]:
         end = position + _sound_end(view[position:])
         if end > position:
             sound: bytes | None = _utf8(line[position:end].rstrip())
+        elif steps == REPAIR_STEPS and not _unsound(line[position:]):
+            return  # nothing to mend
         else:
             end, steps = _object_end(line, position, steps)
             data = _utf8(line[position:end])

@@ -127,6 +127,12 @@ def test_repair_takes_a_bounded_number_of_steps(monkeypatch):
     assert list(whole_objects(sound + sound + b"x")) == [sound, sound], "the decoder splits these"
 
 
+@pytest.mark.parametrize("unit", [b"{}", b'""', b"{},01,"])
+def test_damage_that_cannot_be_mended_costs_no_look_at_brackets(unit, monkeypatch):
+    monkeypatch.setattr(json_repair, "_object_end", pytest.fail)
+    assert list(whole_objects(b'{"a":1} {"a":[' + unit * 50 + b"]}")) == [b'{"a":1}']
+
+
 class Ends:
     """A call that is called off after some questions."""
 
