@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from flue_grpc.agentindex.lines import behind_hole
 from flue_grpc.limits import FIRST_READ_BYTES, READ_BYTES
 
 if TYPE_CHECKING:
@@ -53,6 +54,10 @@ class TranscriptFile:
         end, step = offset - 1, FIRST_READ_BYTES
         while end > max(floor, 0):
             begin = max(0, end - step)
+            if behind_hole(self._fd, begin, end) == end:
+                self._cancel.check()
+                end, step = begin, longer(step)
+                continue
             newline = self.read(begin, end - begin).rfind(b"\n")
             if newline >= 0:
                 return begin + newline + 1
@@ -67,6 +72,7 @@ class TranscriptFile:
             if newline >= 0:
                 return offset + newline + 1
             offset, step = offset + len(block), longer(step)
+            offset = behind_hole(self._fd, offset, self.size)
         return None
 
     def _pread(self, offset: int, size: int) -> bytes:

@@ -11,6 +11,9 @@ from flue_grpc.agentindex import lines, sweep
 from flue_grpc.agentindex.discovery import discover
 from flue_grpc.agentindex.line_blocks import LineBlocks
 from flue_grpc.agentindex.lines import behind_hole, read_lines
+from flue_grpc.agentindex.opening import open_transcript
+from flue_grpc.agentindex.transcript_file import TranscriptFile
+from flue_grpc.cancel import NEVER
 from flue_grpc.limits import MIB
 from tests.unit.agentindex.test_usage import Shelf
 
@@ -76,6 +79,19 @@ def test_a_hole_within_a_line_is_not_read(path, read):
         (GIB + 10, b"", 2 * GIB, False),
     ]
     assert sum(read) < 8 * MIB
+
+
+def test_the_bounds_of_a_line_are_found_across_a_hole(path, read):
+    put(path, (0, b'{"a":1}\n{'), (GIB, b'}\n{"b":2}\n{'))
+    with open_transcript(str(path), str(path.parent)) as opened:
+        file = TranscriptFile(opened, NEVER)
+        assert file.line_end(8) == GIB + 2
+        assert file.line_start(GIB + 1) == 8
+        assert file.line_start(GIB + 2) == 8
+        assert file.line_end(GIB + 10) is None
+        assert file.line_start(2 * GIB) == GIB + 10
+        assert file.size == 2 * GIB
+        assert file.bytes_read == sum(read) < 8 * MIB
 
 
 def test_one_that_is_cut_meanwhile_ends_there(path):
