@@ -36,14 +36,6 @@ _MILLISECONDS_END: Final = 10**14
 _from_iso: Final = cast("Callable[[Stamp], datetime]", datetime.fromisoformat)
 _STRING_DECODER: Final = msgspec.json.Decoder(str).decode
 _LIST_DECODER: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
-# A struct for the first elements of an array: what lies behind is passed over unmade.
-_Head: Final = msgspec.defstruct(
-    "_Head",
-    [(f"item_{number}", msgspec.Raw, ABSENT) for number in range(LINE_BLOCKS)],
-    array_like=True,
-    gc=False,
-)
-_HEAD_DECODER: Final = msgspec.json.Decoder(_Head).decode
 _SHORT_LIST_BYTES: Final = 64 * 1024  # all its elements take 2 MB at most
 _QUOTE: Final = ord('"')
 _ESCAPE: Final = re.compile(
@@ -129,10 +121,17 @@ def items_of(raw: msgspec.Raw) -> list[msgspec.Raw] | None:
     try:
         if len(memoryview(raw)) <= _SHORT_LIST_BYTES:
             return _LIST_DECODER(raw)[:LINE_BLOCKS]
-        head = _HEAD_DECODER(raw)
+        head = _head_decoder()(raw)
     except DAMAGE:
         return None
     return [item for item in msgspec.structs.astuple(head) if item is not ABSENT]
+
+
+@cache
+def _head_decoder() -> Callable[[msgspec.Raw], msgspec.Struct]:
+    """Make what decodes the first elements of an array; those behind are passed over unmade."""
+    items = [(f"item_{number}", msgspec.Raw, ABSENT) for number in range(LINE_BLOCKS)]
+    return msgspec.json.Decoder(msgspec.defstruct("_Head", items, array_like=True, gc=False)).decode
 
 
 def members_of(raw: msgspec.Raw, names: tuple[str, ...]) -> dict[str, msgspec.Raw] | None:
