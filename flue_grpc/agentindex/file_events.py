@@ -152,6 +152,7 @@ class FileEvents:
             if not (is_watching or _is_of_a_name(error)):
                 raise
             self._stopping.wait(limits.EVENT_CHECK_MS / 1000)
+            self._doubt_at = 0.0
             yield []
 
     def _tell(self, paths: Iterable[str]) -> bool:

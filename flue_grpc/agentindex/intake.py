@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -11,6 +10,7 @@ import msgspec
 from flue_grpc.agentindex import index_rows, usage_blocks
 from flue_grpc.agentindex.damage import SPOILT
 from flue_grpc.agentindex.drafts import Draft
+from flue_grpc.agentindex.faults import Faults
 from flue_grpc.agentindex.ledgers import FreshLedger
 from flue_grpc.agentindex.opening import open_transcript
 from flue_grpc.agentindex.parsing import Start, anchor_at, parse
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from flue_grpc.agentindex.changes import Stamps
     from flue_grpc.agentindex.discovery import Found
     from flue_grpc.agentindex.opening import OpenTranscript
-
-
-_log = logging.getLogger(__name__)
 
 
 class Intake:
@@ -55,7 +52,7 @@ class Intake:
         self._adapters = adapters
         self._stamps = stamps
         self._pace = pace
-        self._faulty: set[str] = set()
+        self.faults = Faults()
         self._buffer = bytearray(SWEEP_READ_BYTES)
 
     def catch_up(self) -> None:
@@ -81,7 +78,7 @@ class Intake:
         except (apsw.Error, CancelledError):
             raise
         except Exception as error:  # noqa: BLE001 - should an adapter fail, it costs its file only
-            self.tell(found.place.tool, error)
+            self.faults.tell(found.place.tool, error)
             return None
 
     def _parse(self, found: Found, opened: OpenTranscript, start: Start, draft: Draft) -> Draft:
@@ -96,12 +93,6 @@ class Intake:
         stamp = self._stamps.next()
         draft.entry = Entry(draft.tid, found.path, found.place, parsed.record, stamp)
         return draft
-
-    def tell(self, tool: str, error: Exception) -> None:
-        """Log what went wrong with a file, once: it may come with every file and every sweep."""
-        if tool not in self._faulty:
-            self._faulty.add(tool)
-            _log.error("a transcript of %s cannot be taken in", tool, exc_info=error)
 
     def _fresh(self, found: Found) -> Start:
         return Start(self._adapters[found.place.tool].start(found.source))

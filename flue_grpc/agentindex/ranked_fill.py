@@ -17,6 +17,7 @@ from flue_grpc import limits
 from flue_grpc.agentindex import ranked_index
 from flue_grpc.agentindex.adapters.base import Context
 from flue_grpc.agentindex.escapes import escape_kinds
+from flue_grpc.agentindex.faults import Faults
 from flue_grpc.agentindex.lines import read_lines
 from flue_grpc.agentindex.opening import open_transcript
 from flue_grpc.agentindex.ranked_index import MESSAGE_BITS, Part, sort_of
@@ -109,15 +110,15 @@ def fill(
         pace()
         while not ranked_index.purge(db, tid):
             pace()
-    writer = Writer(db)
+    writer, faults = Writer(db), Faults()
     for entry in work.behind:
         pace()
-        _fill_one(writer, adapters[entry.place.tool], entry, pace)
+        _fill_one(writer, adapters[entry.place.tool], entry, pace, faults)
     writer.finish(pace)
 
 
 def _fill_one(
-    writer: Writer, adapter: Adapter[Any], entry: Entry, pace: Callable[[], None]
+    writer: Writer, adapter: Adapter[Any], entry: Entry, pace: Callable[[], None], faults: Faults
 ) -> None:
     part = ranked_index.load_last_part(writer.db, entry.tid)
     summary, start = entry.record.summary, part.until if part else 0
@@ -127,7 +128,7 @@ def _fill_one(
         with open_transcript(entry.path, entry.place.root) as opened:
             # Another file by now: the sweep will give it another tid.
             if opened.has_revision(summary.revision) and opened.size >= start:
-                for portion in _Reading(opened, adapter, entry, pace).portions(start):
+                for portion in _Reading(opened, adapter, entry, pace, faults).portions(start):
                     writer.add(portion)
     except (OSError, TranscriptNotFoundError):
         return
@@ -142,7 +143,9 @@ class _Reading:
         adapter: Adapter[Any],
         entry: Entry,
         pace: Callable[[], None],
+        faults: Faults,
     ) -> None:
+        self._faults = faults
         self._opened = opened
         self._adapter = adapter
         self._tid = entry.tid
@@ -176,8 +179,12 @@ class _Reading:
         return Portion(self._tid, rows, end, end, escape_kinds(data), self._context.mirror)
 
     def _rows(self, line: Line) -> list[Row]:
-        messages, self._context = self._adapter.messages(line.data, line.offset, self._context)
-        return [row_of(message) for message in messages if message.text]
+        try:
+            messages, self._context = self._adapter.messages(line.data, line.offset, self._context)
+            return [row_of(message) for message in messages if message.text]
+        except Exception as error:  # noqa: BLE001 - should an adapter fail, it costs its line only
+            self._faults.tell(self._adapter.tool, error)
+            return []
 
 
 def row_of(message: Message) -> Row:

@@ -5,13 +5,13 @@ The same steps run in the server for little work and in the worker for much.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import apsw
 
 from flue_grpc.agentindex import index_rows
+from flue_grpc.agentindex.faults import Faults
 from flue_grpc.limits import SWEEP_COMMIT_BYTES, SWEEP_COMMIT_TRANSCRIPTS
 
 if TYPE_CHECKING:
@@ -23,25 +23,18 @@ if TYPE_CHECKING:
     from flue_grpc.agentindex.records import Entry
 
 
-_log = logging.getLogger(__name__)
-
-
-def _tell(tool: str, error: Exception) -> None:
-    _log.error("a transcript of %s cannot be written", tool, exc_info=error)
-
-
 @dataclass(slots=True)
 class Batch:
     """Some parsed files on their way into the index: what to write, what to drop.
 
-    ``tell`` is told of a draft that cannot be written: the tool, and why.
+    ``faults`` is told of a draft that cannot be written.
     """
 
+    faults: Faults = field(default_factory=Faults)
     drafts: list[Draft] = field(default_factory=list)
     dropped: list[Entry] = field(default_factory=list)
     files: int = 0
     bytes: int = 0
-    tell: Callable[[str, Exception], None] = _tell
 
     @property
     def entries(self) -> list[Entry]:
@@ -59,11 +52,11 @@ def batches(
 
     None waits for a file that alone is worth one: these come last, the smallest first.
     """
-    batch = Batch(tell=intake.tell)
+    batch = Batch(intake.faults)
     for found in sorted(dirty, key=_order):
         if batch.files and found.key.size >= SWEEP_COMMIT_BYTES:
             yield batch
-            batch = Batch(tell=intake.tell)
+            batch = Batch(intake.faults)
         before = previous(found.path)
         draft = intake.take(found, before)
         if draft is not None:
@@ -74,7 +67,7 @@ def batches(
         batch.bytes += found.key.size
         if batch.files >= files or batch.bytes >= SWEEP_COMMIT_BYTES:
             yield batch
-            batch = Batch(tell=intake.tell)
+            batch = Batch(intake.faults)
     if batch.files:
         yield batch
 
@@ -124,4 +117,4 @@ def _leave_out(db: apsw.Connection, batch: Batch, draft: Draft, error: Exception
         index_rows.remove(db, tid)
     if draft.entry is not None:
         batch.dropped.append(draft.entry)
-        batch.tell(draft.entry.place.tool, error)
+        batch.faults.tell(draft.entry.place.tool, error)

@@ -41,7 +41,7 @@ class Shelf:
         draft = self.intake.take(found, self.entry)
         if draft is None:
             return None
-        write_batch(self.db, Batch([draft]))
+        write_batch(self.db, Batch(drafts=[draft]))
         self.entry = draft.entry
         return self.entry
 

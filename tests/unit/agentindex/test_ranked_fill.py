@@ -282,3 +282,21 @@ def test_portions_of_one_transaction_are_one_segment(desk, monkeypatch):
     desk.settle()
     assert desk.rows("select count(distinct segid) from ranked_index_idx") == [(1,)]
     assert {row[5] for row in desk.rows()} == {1}
+
+
+def test_a_line_that_an_adapter_fails_at_costs_itself_alone(desk, monkeypatch, caplog):
+    plain = desk.adapters["logs"].messages
+
+    def failing(line, offset, context):
+        if b"BROKEN" in line:
+            raise RecursionError("too deep")
+        return plain(line, offset, context)
+
+    monkeypatch.setattr(desk.adapters["logs"], "messages", failing)
+    desk.write("a/x", talk("word one"), talk("word BROKEN"), talk("word two"))
+    desk.write("a/y", talk("word three"), talk("word BROKEN"))
+    desk.settle()
+    assert sorted(desk.texts("word")) == ["word one", "word three", "word two"]
+    assert caplog.text.count("a transcript of logs cannot be taken in") == 1
+    assert desk.work().behind == ()
+    assert desk.is_sound()
