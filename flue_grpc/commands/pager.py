@@ -37,16 +37,22 @@ def paged() -> Iterator[Console]:
     if process is None or process.stdin is None:
         yield make_console()
         return
+    with _ending_with_us(process):
+        try:
+            with _ending_with_us(process), suppress(BrokenPipeError):
+                yield _console_into(process.stdin)
+        finally:
+            _finish(process)
+
+
+@contextmanager
+def _ending_with_us(process: subprocess.Popen[str]) -> Iterator[None]:
+    """End the pager when we are told to end: it would wait for its user."""
     try:
-        yield _console_into(process.stdin)
-    except BrokenPipeError:
-        pass
+        yield
     except SystemExit:
-        # We were told to end, and the pager would wait for its user.
         process.terminate()
         raise
-    finally:
-        _finish(process)
 
 
 def _console_into(file: IO[str]) -> Console:
@@ -95,7 +101,4 @@ def _finish(process: subprocess.Popen[str]) -> None:
         except KeyboardInterrupt:
             # Ctrl-C belongs to the pager while it runs.
             continue
-        except SystemExit:
-            process.terminate()
-            raise
         return

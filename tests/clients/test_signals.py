@@ -6,9 +6,12 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
+from flue_grpc.client import client as clients
+from flue_grpc.client import connect
 from tests.clients.terminal import ROOT, Terminal
 from tests.waiting import PATIENCE
 
@@ -65,3 +68,16 @@ def test_a_signal_ends_the_pager_too(flags, temporary):
     terminal.process.send_signal(signal.SIGTERM)
     assert terminal.finish()[0] == 128 + signal.SIGTERM
     assert list(temporary.iterdir()) == []
+
+
+def test_a_client_does_not_wait_for_a_call_that_never_ends(monkeypatch):
+    """gRPC does, for one that a signal interrupted before anything could end it."""
+    monkeypatch.setattr(clients, "_CLOSE_SECONDS", 0.05)
+    never = threading.Event()
+    client = connect("unix:/nowhere")
+    monkeypatch.setattr(client._channel, "close", never.wait)
+    closing = threading.Thread(target=client.close, daemon=True)
+    closing.start()
+    closing.join(PATIENCE)
+    assert not closing.is_alive()
+    never.set()
