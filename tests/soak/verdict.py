@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from statistics import median, quantiles
 
-MEMORY_GROWTH = 0.15  # of what it held once it was warm; homes and databases grow meanwhile
-MEMORY_FLOOR = 24.0  # MiB: growth below it is no growth
-KEPT = 12.0  # MiB: beyond what a new process holds of the same data
+MEMORY = 12.0  # MiB beyond what it held once it was warm; transcripts are appended to meanwhile
 DESCRIPTORS = 24  # beyond what it held once it was warm: calls come and go
 THREADS = 16  # likewise
 WAL = 72.0  # MiB: JOURNAL_BYTES and what is written before a checkpoint
@@ -26,9 +24,7 @@ def judge(life, samples):
             faults.append(line)
 
     memory = [median(s.memory for s in part) for part in (early, late)]
-    tell(
-        "memory MiB", *memory, memory[1] - memory[0] > max(MEMORY_FLOOR, MEMORY_GROWTH * memory[0])
-    )
+    tell("memory MiB", *memory, memory[1] > memory[0] + MEMORY)
     files = [median(s.descriptors for s in part) for part in (early, late)]
     tell("descriptors", *files, files[1] > files[0] + DESCRIPTORS)
     threads = [median(s.threads for s in part) for part in (early, late)]
@@ -45,13 +41,6 @@ def judge(life, samples):
         tell(rpc, *middle, middle[1] > max(DRIFT_FLOOR, DRIFT * pace * middle[0]))
         tell(f"{rpc} p99", _p99(before), _p99(after), is_fault=False)
     return lines, faults
-
-
-def judge_kept(life, samples, of_next):
-    """Hold the end of a life against the next one, which begins with the same data."""
-    before, after = (median(s.memory for s in part) for part in (_thirds(samples)[1], of_next))
-    line = f"life {life}: memory MiB at its end {before:10.2f}, after a restart {after:10.2f}"
-    return [line], [line] if before - after > KEPT else []
 
 
 def _thirds(samples):

@@ -93,6 +93,11 @@ class ChangingHome:
         with path.open("r+b") as file:
             file.truncate(path.stat().st_size // 2)
 
+    def keep(self, count):
+        """Delete the oldest transcripts beyond so many."""
+        while len(self._files) > count:
+            self._files.pop(0).unlink()
+
     def _delete(self):
         if len(self._files) > 10:
             self._files.remove(path := self._pick())
