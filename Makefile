@@ -29,7 +29,7 @@ torture: venv ## Kill servers, imports and indexes KILLS times from SEED, and lo
 
 MINUTES ?= 10
 soak: venv ## Load a server for MINUTES with clients in three languages; nothing may grow
-	@$(PY) tests/soak --minutes $(MINUTES)
+	@$(PY) tests/soak --minutes $(MINUTES) $(ARGS)
 
 SECONDS ?= 60
 fuzz: venv ## Fuzz every target for SECONDS, guided by coverage where atheris can be had
